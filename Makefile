@@ -1,0 +1,39 @@
+# Everything a newcomer needs: `make study` and `make test`. Both set up .venv when it is missing or out of date.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+STUDY := build/study
+
+.PHONY: setup study test lint types clean
+
+setup: $(READY)
+
+# The stamp is written last, so an interrupted set-up is taken up again. What was installed may be older than the
+# constraints say, so pip is always asked; it does nothing where nothing changed.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "leadwise needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+study: $(READY)
+	rm -rf $(STUDY)
+	$(BIN)/leadwise data synth $(STUDY)/cohort --records 2000 --seed 1
+	$(BIN)/leadwise data check $(STUDY)/cohort --out $(STUDY)/check
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(READY)
+	$(BIN)/mypy
+
+clean:
+	rm -rf build dist $(VENV)

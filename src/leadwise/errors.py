@@ -1,0 +1,25 @@
+"""Errors that speak to the user: one sentence that says what is wrong, where, and what to do."""
+
+
+class LeadwiseError(Exception):
+    """Something the user can put right. The command line prints it and exits with code 2."""
+
+
+class CohortError(LeadwiseError):
+    """A cohort on disk is missing, incomplete, or not what it says it is."""
+
+
+class PlanError(LeadwiseError):
+    """A plan, or a request made of one, names something that does not exist."""
+
+
+class SealedRole(LeadwiseError):
+    """Signals or labels of a sealed role were asked for before the bundle was frozen."""
+
+
+class FetchError(LeadwiseError):
+    """A download could not be completed."""
+
+
+class LeadwiseWarning(UserWarning):
+    """Something the user should know, but need not put right."""

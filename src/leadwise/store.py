@@ -1,0 +1,80 @@
+"""What reaches the disk: whole or not at all."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; on success it is flushed and renamed to ``path``, otherwise removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        _flush(draft)
+        draft.chmod(0o666 & ~_umask())  # mkstemp makes files private; ours are as open as any other
+        draft.replace(path)
+        _flush(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_directory(path: Path) -> Iterator[Path]:
+    """Yield a temporary directory beside ``path``; on success it becomes ``path``, otherwise it is removed.
+
+    If ``path`` has come to exist meanwhile (another process was faster), that one stays and ours is dropped.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield draft
+        for file in draft.rglob("*"):
+            _flush(file)
+        draft.chmod(0o777 & ~_umask())
+        try:
+            draft.rename(path)
+        except OSError:
+            if not (path.is_dir() and any(path.iterdir())):
+                raise
+        _flush(path.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path`` against every other process; waits its turn, and a kill releases it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _flush(path: Path) -> None:
+    """Force a file or directory to the disk, so that a rename never outlives the content it names."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,45 @@
+"""What many tests stand on: a small cohort in PTB-XL's layout, and hypothesis without a clock."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("leadwise", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "leadwise")
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+
+@pytest.fixture(scope="session")
+def pristine_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A synthetic cohort of 120 records; never change it, copy it."""
+    from leadwise.cohort.synthetic import write_synthetic
+
+    directory = tmp_path_factory.mktemp("pristine") / "cohort"
+    write_synthetic(directory, records=120, seed=3)
+    return directory
+
+
+@pytest.fixture
+def tree(pristine_tree: Path, tmp_path: Path) -> Path:
+    """The same cohort, to be damaged as a test likes."""
+    return Path(shutil.copytree(pristine_tree, tmp_path / "cohort"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's cache."""
+    monkeypatch.setenv("LEADWISE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def ptbxl() -> Path:
+    """The real PTB-XL, where ``LEADWISE_PTBXL`` says it is."""
+    where = os.environ.get("LEADWISE_PTBXL")
+    if not where:
+        pytest.skip("LEADWISE_PTBXL does not name a PTB-XL tree (leadwise data fetch makes one)")
+    return Path(where)

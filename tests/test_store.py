@@ -1,0 +1,84 @@
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leadwise.store import atomic_directory, atomic_file, exclusive, file_sha256
+
+
+def test_sha256(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"leads" * 100_000)
+    assert file_sha256(tmp_path / "a") == hashlib.sha256(b"leads" * 100_000).hexdigest()
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "file"
+    with atomic_file(target) as draft:
+        draft.write_text("whole")
+        assert not target.exists()
+    assert target.read_text() == "whole"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~_umask()
+    with pytest.raises(ZeroDivisionError), atomic_file(target) as draft:
+        draft.write_text("half")
+        _ = 1 / 0
+    assert target.read_text() == "whole"
+    assert os.listdir(target.parent) == ["file"]
+
+
+def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "directory"
+    with pytest.raises(ZeroDivisionError), atomic_directory(target) as draft:
+        (draft / "file").write_text("half")
+        _ = 1 / 0
+    assert os.listdir(tmp_path) == []
+    with atomic_directory(target) as draft:
+        (draft / "deep").mkdir()
+        (draft / "deep" / "file").write_text("whole")
+        assert not target.exists()
+    assert (target / "deep" / "file").read_text() == "whole"
+    assert os.listdir(tmp_path) == ["directory"]
+
+
+def test_who_comes_first_stays(tmp_path: Path) -> None:
+    target = tmp_path / "directory"
+    with atomic_directory(target) as slow:
+        (slow / "file").write_text("slow")
+        with atomic_directory(target) as fast:
+            (fast / "file").write_text("fast")
+    assert (target / "file").read_text() == "fast"
+    assert os.listdir(tmp_path) == ["directory"]
+
+
+def test_a_lock_keeps_others_out_and_a_kill_releases_it(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    program = "import sys, time; from pathlib import Path; from leadwise.store import exclusive\n"
+    program += "with exclusive(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", program, str(lock)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    waiting = subprocess.Popen([sys.executable, "-c", program, str(lock)], stdout=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    assert waiting.stdout is not None
+    os.set_blocking(waiting.stdout.fileno(), False)
+    assert waiting.stdout.buffer.read() is None
+    holder.kill()
+    os.set_blocking(waiting.stdout.fileno(), True)
+    assert waiting.stdout.readline() == "held\n"
+    waiting.kill()
+    for process in (holder, waiting):
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    with exclusive(lock):
+        pass
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
