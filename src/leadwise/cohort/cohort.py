@@ -1,0 +1,218 @@
+"""`Cohort`, everyone who is studied, and `Records`, the view on it that everything else takes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Int, Int16
+
+from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, SEALED_ROLE, Roles
+from leadwise.errors import CohortError, PlanError, SealedRole
+
+Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
+"""Which records of a view: a slice, positions, or a mask over all of them."""
+
+QUALITY_FLAGS = (
+    "baseline_drift",
+    "static_noise",
+    "burst_noise",
+    "electrodes_problems",
+    "extra_beats",
+    "pacemaker",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cohort:
+    """Signals, labels, patients and folds of n records, in the order of their table.
+
+    ``cohort["train"]``, ``cohort.fold(7)`` and ``cohort.records`` give views. Signals and labels are reached only
+    through a view, because a view knows about the seal.
+    """
+
+    source: str
+    """Where the records came from, for messages."""
+    ids: Int[np.ndarray, " n"]
+    patients: Int[np.ndarray, " n"]
+    folds: Int[np.ndarray, " n"]
+    age: Float[np.ndarray, " n"]
+    """Years; NaN where unknown, or over 89 (which PTB-XL hides)."""
+    sex: Int[np.ndarray, " n"]
+    """0 male, 1 female, −1 unknown."""
+    quality: Bool[np.ndarray, "n 6"]
+    """Annotators' remarks on the signal, one column for each of `QUALITY_FLAGS`."""
+    missing: Int[np.ndarray, "n 12"]
+    """Samples that the recording lacks in each lead; they were interpolated."""
+    label_names: tuple[str, ...]
+    sampling_rate: float
+    version: str | None
+    """PTB-XL version that the rows match, if any."""
+    _signals: Int16[np.ndarray, "n 12 t"]
+    _labels: Bool[np.ndarray, "n l"]
+    roles: Roles = field(default=PTBXL_ROLES)
+
+    def __post_init__(self) -> None:
+        if not len(self.ids):
+            raise CohortError(f"{self.source} holds no records.")
+        self.roles.check_disjoint(self.patients, self.folds)
+
+    @property
+    def records(self) -> "Records":
+        """All records. Signals and labels raise while any of them lies under the seal."""
+        return Records(self, np.arange(len(self.ids)), "the whole cohort")
+
+    def __getitem__(self, role: str) -> "Records":
+        """The records of a role."""
+        if role not in self.roles.folds:
+            raise PlanError(f"There is no role '{role}' in this plan; it has {', '.join(self.roles.folds)}.")
+        folds = self.roles.folds[role]
+        rows = np.flatnonzero(np.isin(self.folds, folds))
+        if not len(rows):
+            raise CohortError(
+                f"{self.source} has no record for the {role} role: no record is in fold {', '.join(map(str, folds))}."
+            )
+        return Records(self, rows, f"the {role} role")
+
+    def fold(self, number: int) -> "Records":
+        """The records of one fold."""
+        if number not in FOLDS:
+            raise PlanError(f"There is no fold {number}; folds are numbered 1 to 10.")
+        return Records(self, np.flatnonzero(self.folds == number), f"fold {number}")
+
+    def __contains__(self, role: object) -> bool:
+        """Whether the cohort has any record for a role."""
+        return bool(np.isin(self.folds, self.roles.folds.get(str(role), ())).any())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Cohort {self.source}: {len(self)} records of {len(np.unique(self.patients))} patients>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """A selection of a cohort's records. Nothing is read from disk until ``signals`` is indexed."""
+
+    cohort: Cohort
+    rows: Int[np.ndarray, " n"]
+    """Positions in the cohort."""
+    name: str
+    """What the selection is, for messages."""
+
+    @property
+    def ids(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.ids[self.rows]
+
+    @property
+    def patients(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.patients[self.rows]
+
+    @property
+    def folds(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.folds[self.rows]
+
+    @property
+    def age(self) -> Float[np.ndarray, " n"]:
+        return self.cohort.age[self.rows]
+
+    @property
+    def sex(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.sex[self.rows]
+
+    @property
+    def quality(self) -> Bool[np.ndarray, "n 6"]:
+        return self.cohort.quality[self.rows]
+
+    @property
+    def available(self) -> Bool[np.ndarray, "n 12"]:
+        """Which leads each record has: those with at least one recorded sample."""
+        return self.cohort.missing[self.rows] < self.length
+
+    @property
+    def sampling_rate(self) -> float:
+        return self.cohort.sampling_rate
+
+    @property
+    def length(self) -> int:
+        """Samples per lead."""
+        return int(self.cohort._signals.shape[2])
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return self.cohort.label_names
+
+    @property
+    def labels(self) -> Bool[np.ndarray, "n l"]:
+        """Which labels each record has, in the order of ``label_names``."""
+        self._refuse_if_sealed("labels")
+        return self.cohort._labels[self.rows]
+
+    @property
+    def signals(self) -> "Signals":
+        """The recordings, read when indexed."""
+        self._refuse_if_sealed("signals")
+        return Signals(self.cohort._signals, self.rows)
+
+    def select(self, which: Selection) -> "Records":
+        """The records that a boolean mask, positions or a slice picks out of this view."""
+        return Records(self.cohort, self.rows[which], f"a selection of {self.name}")
+
+    def with_id(self, ecg_id: int) -> "Records":
+        """The one record that has this ECG id."""
+        at = np.flatnonzero(self.ids == ecg_id)
+        if not len(at):
+            raise CohortError(f"There is no record {ecg_id} in {self.name} of {self.cohort.source}.")
+        return Records(self.cohort, self.rows[at], f"record {ecg_id}")
+
+    def __getitem__(self, position: int | np.integer) -> "Records":
+        """One record, still as a view."""
+        row = self.rows[position]
+        return Records(self.cohort, np.array([row]), f"record {self.cohort.ids[row]}")
+
+    def __iter__(self) -> Iterator["Records"]:
+        return (self[position] for position in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Records {self.name} of {self.cohort.source}: {len(self)} records>"
+
+    def _refuse_if_sealed(self, what: str) -> None:
+        roles = self.cohort.roles
+        sealed = int(roles.sealed(self.folds).sum())
+        if sealed:
+            folds = ", ".join(map(str, roles.sealed_folds))
+            raise SealedRole(
+                f"The {what} of {self.name} cannot be read: {sealed} of its {len(self)} records belong to the "
+                f"{SEALED_ROLE} role (fold {folds}), which stays sealed until a bundle is frozen; use another role."
+            )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Signals:
+    """Recordings of the selected rows as int16 microvolts (n, 12, t), read from the memory map when indexed."""
+
+    _microvolts: Int16[np.ndarray, "all 12 t"]
+    _rows: Int[np.ndarray, " n"]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return len(self._rows), self._microvolts.shape[1], self._microvolts.shape[2]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, which: Selection) -> Int16[np.ndarray, "m 12 t"]:
+        return np.asarray(self._microvolts[self._rows[which]])
+
+    def millivolts(self, which: Selection) -> Float32[np.ndarray, "m 12 t"]:
+        """The same in millivolts."""
+        return self[which] * np.float32(1e-3)
+
+    def chunks(self, size: int) -> Iterator[tuple[slice, Int16[np.ndarray, "m 12 t"]]]:
+        """Walk over all recordings, ``size`` at a time, with bounded memory."""
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield part, self[part]

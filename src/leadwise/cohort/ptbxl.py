@@ -1,0 +1,312 @@
+"""PTB-XL's published tree, read into a `Cohort`."""
+
+import csv
+import json
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from jaxtyping import Int16
+
+from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
+from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort
+from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
+from leadwise.cohort.waveforms import CHUNK, read_waveforms
+from leadwise.errors import CohortError, LeadwiseWarning
+from leadwise.progress import progress
+from leadwise.store import file_sha256
+
+READER_VERSION = 1
+"""Part of the cache key: bump it whenever the reader would give other arrays for the same files."""
+
+SAMPLING_RATE = 100
+"""To which recordings of records500 are brought."""
+
+_STATEMENT_COLUMNS = ("", "diagnostic", "diagnostic_class")
+_DATABASE_COLUMNS = ("ecg_id", "patient_id", "age", "sex", "scp_codes", "strat_fold", *QUALITY_FLAGS)
+_WHOLE_NUMBER = re.compile(r"\d{1,15}(\.0+)?")
+_SCP_CODES = re.compile(r"""\{\s*(?:['"][^'"]+['"]\s*:\s*\d+(?:\.\d*)?\s*,?\s*)*\}""")
+_SCP_CODE = re.compile(r"""['"]([^'"]+)['"]""")
+_HIDDEN_AGE = 300.0
+
+# Records and patients of each fold in v1.0.3; a tree with only some folds is recognised by them.
+_FOLDS_OF_1_0_3 = {
+    1: (2175, 1878),
+    2: (2181, 1849),
+    3: (2192, 1887),
+    4: (2174, 1883),
+    5: (2174, 1890),
+    6: (2173, 1884),
+    7: (2176, 1871),
+    8: (2173, 1881),
+    9: (2183, 1942),
+    10: (2198, 1904),
+}
+_ROWS_OF_1_0_1 = 21_837
+
+
+def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool = False) -> Cohort:
+    """Open a PTB-XL tree, or any tree in its layout, as a cohort; from the cache when nothing changed.
+
+    Parameters
+    ----------
+    directory
+        Holds ``ptbxl_database.csv``, ``scp_statements.csv`` and ``records100/`` or, failing that, ``records500/``,
+        whose recordings are then resampled to 100 Hz.
+    roles
+        What each fold is for.
+    anew
+        Read and verify every record even if the cache has them.
+    """
+    tree = _Tree.find(Path(directory))
+    homes, key = list(cache_homes(tree.root)), tree.cache_key()
+    kept = None if anew else next(filter(None, (open_entry(home / key) for home in homes)), None)
+    if kept is None:
+        table, facts, paths = _read_table(tree)
+
+        def write(draft: Path) -> None:
+            write_entry(draft, table, facts, len(paths), _signals(tree, paths))
+
+        home = keep(homes, key, write, anew=anew)
+        kept = open_entry(home / key) if home else _without_cache(write)
+        if kept is None:
+            raise CohortError(f"The cache of {tree.root} vanished while it was opened; run the command again.")
+    arrays, facts = kept
+    return Cohort(
+        source=str(directory),
+        ids=arrays["ids"],
+        patients=arrays["patients"],
+        folds=arrays["folds"],
+        age=arrays["age"],
+        sex=arrays["sex"],
+        quality=arrays["quality"],
+        missing=arrays["missing"],
+        label_names=tuple(facts["label_names"]),
+        sampling_rate=facts["sampling_rate"],
+        version=facts["version"],
+        _signals=arrays["signals"],
+        _labels=arrays["labels"],
+        roles=roles,
+    )
+
+
+@dataclass(frozen=True)
+class _Tree:
+    root: Path
+    database: Path
+    statements: Path
+    records: Path
+    """``records100``, or ``records500`` where only that is there."""
+    path_column: str
+
+    @classmethod
+    def find(cls, root: Path) -> "_Tree":
+        if not root.is_dir():
+            raise CohortError(f"There is no directory {root}; leadwise data fetch or data synth can make one.")
+        database, statements = root / "ptbxl_database.csv", root / "scp_statements.csv"
+        for file in (database, statements):
+            if not file.is_file():
+                raise CohortError(f"{root} has no {file.name}, so it is no PTB-XL tree; is it the right directory?")
+        for folder, column in (("records100", "filename_lr"), ("records500", "filename_hr")):
+            if (root / folder).is_dir():
+                return cls(root, database, statements, root / folder, column)
+        raise CohortError(f"{root} has neither records100 nor records500; fetch the records (leadwise data fetch).")
+
+    @property
+    def resamples(self) -> bool:
+        return self.records.name == "records500"
+
+    def cache_key(self) -> str:
+        """What the arrays depend on. Directory times stand for the recordings, whose hashing would take as long as
+        reading them; a file that is changed in place goes unnoticed until ``leadwise data check``."""
+        folders = [self.records, *sorted(path for path in self.records.iterdir() if path.is_dir())]
+        times = [(path.name, path.stat().st_mtime_ns) for path in folders]
+        sources = [READER_VERSION, file_sha256(self.database), file_sha256(self.statements), times]
+        return sha256(json.dumps(sources).encode()).hexdigest()[:32]
+
+
+def _without_cache(write: Callable[[Path], None]) -> tuple[Arrays, Facts] | None:
+    """Read into a temporary directory that is gone at once; a memory map outlives the name of its file."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="leadwise-") as draft:
+            write(Path(draft))
+            return open_entry(Path(draft))
+    except OSError as error:
+        raise CohortError(
+            f"There is no room for the cohort's signals in {tempfile.gettempdir()}: {error.strerror}; "
+            "set TMPDIR or LEADWISE_CACHE to a directory with more."
+        ) from None
+
+
+def _signals(tree: _Tree, paths: list[Path]) -> Iterator[tuple[Int16[np.ndarray, "m 12 t"], np.ndarray, float]]:
+    """Chunks of (microvolts, missing counts, sampling rate), verified and, where need be, resampled."""
+    if tree.resamples:
+        message = f"{tree.root} has only 500 Hz recordings; they are resampled to {SAMPLING_RATE} Hz."
+        warnings.warn(message, LeadwiseWarning, stacklevel=4)
+    with progress("Reading records", len(paths)) as advance:
+        for part in read_waveforms(paths):
+            microvolts, rate = part.microvolts, part.sampling_rate
+            if tree.resamples:
+                microvolts, rate = _resample(microvolts, rate), float(SAMPLING_RATE)
+            yield microvolts, part.missing, rate
+            advance(min(CHUNK, len(microvolts)))
+
+
+def _resample(microvolts: Int16[np.ndarray, "m 12 t"], rate: float) -> Int16[np.ndarray, "m 12 u"]:
+    """Bring recordings to 100 Hz through SciPy's zero-phase anti-aliasing filter."""
+    from scipy.signal import resample_poly
+
+    if rate != int(rate):
+        raise CohortError(f"Recordings at {rate:g} Hz cannot be resampled; the rate must be a whole number.")
+    resampled = resample_poly(microvolts.astype(np.float32), SAMPLING_RATE, int(rate), axis=2, padtype="line")
+    return np.clip(np.rint(resampled), -32767, 32767).astype(np.int16)
+
+
+def _read_table(tree: _Tree) -> tuple[Arrays, Facts, list[Path]]:
+    """Everything but the recordings: the table's columns as arrays, facts about the cohort, each record's path."""
+    class_of = _read_statements(tree.statements)
+    label_names = sorted(set(class_of.values()) - {None})  # type: ignore[type-var]
+    lines_of_id: dict[int, int] = {}
+    rows = []
+    for line, row in _read_csv(tree.database, (*_DATABASE_COLUMNS, tree.path_column)):
+        try:
+            parsed = _parse_row(row, class_of, tree.path_column)
+        except ValueError as error:
+            raise CohortError(f"{tree.database}, line {line} (ecg_id {row['ecg_id']!r}): {error}") from None
+        first = lines_of_id.setdefault(parsed.ecg_id, line)
+        if first != line:
+            raise CohortError(
+                f"{tree.database} has ecg_id {parsed.ecg_id} twice, on lines {first} and {line}; "
+                "each record must appear once."
+            )
+        rows.append(parsed)
+    if len(rows) == _ROWS_OF_1_0_1:
+        raise CohortError(
+            f"{tree.database} has {len(rows):,} rows: this is PTB-XL v1.0.1, which holds duplicates; "
+            "the study needs v1.0.3 with 21,799 (leadwise data fetch)."
+        )
+    if not rows:
+        raise CohortError(f"{tree.database} has no rows.")
+    table = {
+        "ids": np.array([row.ecg_id for row in rows]),
+        "patients": np.array([row.patient for row in rows]),
+        "folds": np.array([row.fold for row in rows]),
+        "age": np.array([row.age for row in rows]),
+        "sex": np.array([row.sex for row in rows]),
+        "quality": np.array([row.quality for row in rows]),
+        "labels": np.array([[name in row.classes for name in label_names] for row in rows]),
+    }
+    facts = {"label_names": label_names, "version": _version(table["folds"], table["patients"])}
+    return table, facts, [tree.root / row.path for row in rows]
+
+
+@dataclass(frozen=True)
+class _Row:
+    ecg_id: int
+    patient: int
+    fold: int
+    age: float
+    sex: int
+    quality: list[bool]
+    classes: set[str | None]
+    path: str
+
+
+def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column: str) -> _Row:
+    """One row of the table; raises ValueError with a sentence that the caller completes with file and line."""
+    fold = _whole_number(row, "strat_fold")
+    if fold not in FOLDS:
+        raise ValueError(f"strat_fold {fold} is unknown; folds are numbered 1 to 10.")
+    if not _SCP_CODES.fullmatch(row["scp_codes"].strip()):
+        raise ValueError(f"scp_codes {_shown(row['scp_codes'])} is not of the form {{'NORM': 100.0, 'SR': 0.0}}.")
+    codes = _SCP_CODE.findall(row["scp_codes"])
+    unknown = [code for code in codes if code not in class_of]
+    if unknown:
+        raise ValueError(f"scp_codes names {_shown(unknown[0])}, which scp_statements.csv does not have.")
+    if row["sex"].strip() not in ("0", "1", "0.0", "1.0", ""):
+        raise ValueError(f"sex {_shown(row['sex'])} is neither 0 (male), 1 (female) nor empty.")
+    path = PurePosixPath(row[path_column].strip())
+    if path.is_absolute() or ".." in path.parts or not path.name or not str(path).isprintable():
+        raise ValueError(f"{path_column} {_shown(row[path_column])} is not a path inside the tree.")
+    return _Row(
+        ecg_id=_whole_number(row, "ecg_id"),
+        patient=_whole_number(row, "patient_id"),
+        fold=fold,
+        age=_age(row["age"]),
+        sex=int(float(row["sex"])) if row["sex"].strip() else -1,
+        quality=[bool(row[flag].strip()) for flag in QUALITY_FLAGS],
+        # any likelihood counts, 0 included: only so do the published counts come out
+        classes={class_of[code] for code in codes},
+        path=str(path),
+    )
+
+
+def _whole_number(row: dict[str, str], column: str) -> int:
+    text = row[column].strip()
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise ValueError(f"{column} {_shown(text)} is not a whole number.")
+    return int(text.split(".")[0])
+
+
+def _age(text: str) -> float:
+    if not text.strip():
+        return np.nan
+    try:
+        age = float(text)
+    except ValueError:
+        age = -1.0
+    if not 0 <= age <= _HIDDEN_AGE:
+        raise ValueError(f"age {_shown(text)} is not a number of years.")
+    return np.nan if age == _HIDDEN_AGE else age
+
+
+def _read_statements(file: Path) -> dict[str, str | None]:
+    """The superclass of every diagnostic SCP code; None for codes of form and rhythm."""
+    class_of: dict[str, str | None] = {}
+    for line, row in _read_csv(file, _STATEMENT_COLUMNS):
+        diagnostic = row["diagnostic"].strip() in ("1", "1.0")
+        if diagnostic and not row["diagnostic_class"].strip():
+            raise CohortError(f"{file}, line {line}: the diagnostic code {_shown(row[''])} has no diagnostic_class.")
+        class_of[row[""].strip()] = row["diagnostic_class"].strip() if diagnostic else None
+    if not any(class_of.values()):
+        raise CohortError(f"{file} has no diagnostic code, so no record could have a label.")
+    return class_of
+
+
+def _read_csv(file: Path, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows of a CSV file as (line number, {column: text}), with the wanted columns only."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, strict=True)
+            header = next(reader, [])
+            for column in wanted:
+                if column not in header:
+                    shown = f"column '{column}'" if column else "unnamed first column of SCP codes"
+                    raise CohortError(f"{file} has no {shown}; it must be the file that PTB-XL publishes.")
+            places = [(column, header.index(column)) for column in wanted]
+            for row in reader:
+                if len(row) != len(header):
+                    raise CohortError(
+                        f"{file}, line {reader.line_num}: {len(row)} fields; the header has {len(header)}."
+                    )
+                yield reader.line_num, {column: row[place] for column, place in places}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CohortError(f"{file} cannot be read: {reason}.") from None
+
+
+def _version(folds: np.ndarray, patients: np.ndarray) -> str | None:
+    matches = all(
+        _FOLDS_OF_1_0_3[fold] == ((folds == fold).sum(), len(np.unique(patients[folds == fold])))
+        for fold in np.unique(folds).tolist()
+    )
+    return "1.0.3" if matches else None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "…")

@@ -1,0 +1,64 @@
+"""What each group of folds is for, and the seal on the one that nobody may look at yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from leadwise.errors import PlanError
+
+ROLES = ("train", "validation", "selection", "audit", "evaluation")
+SEALED_ROLE = "evaluation"
+FOLDS = range(1, 11)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which folds each role has. Folds that no role names are left aside."""
+
+    folds: Mapping[str, tuple[int, ...]]
+
+    def __post_init__(self) -> None:
+        owner: dict[int, str] = {}
+        for role, folds in self.folds.items():
+            if role not in ROLES:
+                raise PlanError(f"'{role}' is not a role; the roles are {', '.join(ROLES)}.")
+            if not folds:
+                raise PlanError(f"The {role} role names no fold; give it at least one, or leave the role out.")
+            for fold in folds:
+                if fold not in FOLDS:
+                    raise PlanError(f"The {role} role names fold {fold}; folds are numbered 1 to 10.")
+                if fold in owner:
+                    raise PlanError(f"Fold {fold} is named twice, by {owner[fold]} and by {role}; give it one role.")
+                owner[fold] = role
+
+    @property
+    def sealed_folds(self) -> tuple[int, ...]:
+        return self.folds.get(SEALED_ROLE, ())
+
+    def sealed(self, folds: Int[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+        """Which records, given their folds, lie under the seal."""
+        return np.isin(folds, self.sealed_folds)
+
+    def check_disjoint(self, patients: Int[np.ndarray, " n"], folds: Int[np.ndarray, " n"]) -> None:
+        """Raise unless every patient's records lie in one role: what is learned of a patient is not tested on it."""
+        role_of_fold = {fold: role for role, folds in self.folds.items() for fold in folds}
+        pairs = np.unique(np.stack([patients, folds], axis=1), axis=0)
+        seen: dict[int, tuple[str, int]] = {}
+        for patient, fold in pairs.tolist():
+            if fold not in role_of_fold:
+                continue
+            role = role_of_fold[fold]
+            first_role, first_fold = seen.setdefault(patient, (role, fold))
+            if first_role != role:
+                raise PlanError(
+                    f"Patient {patient} has records in two roles, {first_role} (fold {first_fold}) and {role} "
+                    f"(fold {fold}); give all records of a patient the same fold, or change the plan's roles."
+                )
+
+
+PTBXL_ROLES = Roles(
+    {"train": (1, 2, 3, 4, 5, 6), "validation": (7,), "selection": (10,), "audit": (9,), "evaluation": (8,)}
+)
+"""The roles of the published study."""

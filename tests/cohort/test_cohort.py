@@ -1,0 +1,108 @@
+"""Views on a cohort, and the seal."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadwise.cohort.cohort import Cohort, Records
+from leadwise.cohort.plots import plot_ecg
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.errors import CohortError, PlanError, SealedRole
+
+
+@pytest.fixture
+def cohort(pristine_tree: Path) -> Cohort:
+    return read_ptbxl(pristine_tree)
+
+
+def test_roles_are_views(cohort: Cohort) -> None:
+    train = cohort["train"]
+    assert set(train.folds) == {1, 2, 3, 4, 5, 6}
+    assert train.signals.shape == (len(train), 12, 1000)
+    assert train.labels.shape == (len(train), 5)
+    assert train.available.all()
+    rows = np.flatnonzero(np.isin(cohort.folds, range(1, 7)))
+    np.testing.assert_array_equal(train.signals[3:9], cohort._signals[rows[3:9]])
+    np.testing.assert_array_equal(train.select(slice(3, 9)).signals[:], cohort._signals[rows[3:9]])
+    np.testing.assert_array_equal(train.select(train.sex == 1).ids, train.ids[train.sex == 1])
+    np.testing.assert_array_equal(train[5].ids, [train.ids[5]])
+    np.testing.assert_array_equal([record.ids[0] for record in train], train.ids)
+
+
+def test_chunks_cover_everything_once(cohort: Cohort) -> None:
+    signals = cohort["train"].signals
+    parts = list(signals.chunks(7))
+    np.testing.assert_array_equal(np.concatenate([chunk for _, chunk in parts]), signals[:])
+    assert [part.start for part, _ in parts] == list(range(0, len(signals), 7))
+
+
+def test_millivolts(cohort: Cohort) -> None:
+    signals = cohort["train"].signals
+    assert signals.millivolts(slice(2)).dtype == np.float32
+    np.testing.assert_allclose(signals.millivolts(slice(2)) * 1000, signals[:2], rtol=1e-6)
+
+
+def sealed_position(records: Records) -> int:
+    return int(np.flatnonzero(records.folds == 8)[0])
+
+
+PATHS: dict[str, Callable[[Cohort], Records]] = {
+    "role": lambda cohort: cohort["evaluation"],
+    "fold": lambda cohort: cohort.fold(8),
+    "whole cohort": lambda cohort: cohort.records,
+    "slice": lambda cohort: cohort.records.select(slice(None)),
+    "mask": lambda cohort: cohort.records.select(cohort.records.folds == 8),
+    "positions": lambda cohort: cohort.records.select(np.array([0, sealed_position(cohort.records)])),
+    "single record": lambda cohort: cohort.records[sealed_position(cohort.records)],
+    "by id": lambda cohort: cohort.records.with_id(int(cohort["evaluation"].ids[0])),
+    "iteration": lambda cohort: next(record for record in cohort.records if record.folds[0] == 8),
+    "record of the role": lambda cohort: cohort["evaluation"][0],
+    "built by hand": lambda cohort: Records(cohort, np.flatnonzero(cohort.folds == 8), "mine"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("what", ["signals", "labels"])
+def test_the_seal_holds_on_every_path(cohort: Cohort, path: str, what: str) -> None:
+    view = PATHS[path](cohort)
+    assert len(view.ids) == len(view.patients) == len(view.age) == len(view), "counts are allowed"
+    with pytest.raises(SealedRole, match=r"sealed until a bundle is frozen"):
+        getattr(view, what)
+
+
+def test_no_public_attribute_holds_sealed_signals_or_labels(cohort: Cohort) -> None:
+    for owner in (cohort, cohort["evaluation"], cohort.records):
+        for name in dir(owner):
+            if name.startswith("_"):
+                continue
+            try:
+                value = getattr(owner, name)
+            except SealedRole:
+                continue
+            if isinstance(value, np.ndarray):
+                assert not np.shares_memory(value, cohort._signals), name
+                assert not np.shares_memory(value, cohort._labels), name
+
+
+def test_plotting_a_sealed_record_is_refused(cohort: Cohort) -> None:
+    with pytest.raises(SealedRole):
+        plot_ecg(cohort["evaluation"][0])
+
+
+def test_unsealed_records_of_a_sealed_cohort_are_open(cohort: Cohort) -> None:
+    assert len(cohort.records.select(cohort.folds != 8).labels) == (cohort.folds != 8).sum()
+
+
+@pytest.mark.parametrize("number", [0, 11, -8])
+def test_unknown_folds(cohort: Cohort, number: int) -> None:
+    with pytest.raises(PlanError, match=f"no fold {number}; folds are numbered 1 to 10"):
+        cohort.fold(number)
+
+
+def test_unknown_role_and_record(cohort: Cohort) -> None:
+    with pytest.raises(PlanError, match="no role 'test'"):
+        cohort["test"]
+    with pytest.raises(CohortError, match="no record 999999"):
+        cohort.records.with_id(999_999)
