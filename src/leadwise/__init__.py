@@ -1,0 +1,57 @@
+"""leadwise: which ECG leads are worth recording for this patient, and does that choice still pay elsewhere?
+
+Everything public is reachable as ``leadwise.NAME`` and is imported when it is first used, so that ``import leadwise``
+costs nothing: no torch, no matplotlib, no wfdb.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leadwise.cohort.check import check as check
+    from leadwise.cohort.cohort import Cohort as Cohort
+    from leadwise.cohort.cohort import Records as Records
+    from leadwise.cohort.fetch import fetch_ptbxl as fetch_ptbxl
+    from leadwise.cohort.plots import plot_ecg as plot_ecg
+    from leadwise.cohort.ptbxl import read_ptbxl as read_ptbxl
+    from leadwise.cohort.synthetic import synthesize as synthesize
+    from leadwise.cohort.synthetic import write_synthetic as write_synthetic
+    from leadwise.errors import LeadwiseError as LeadwiseError
+    from leadwise.leads import CLINICAL_SETS as CLINICAL_SETS
+    from leadwise.leads import LEADS as LEADS
+    from leadwise.leads import LeadSet as LeadSet
+    from leadwise.leads import subsets as subsets
+    from leadwise.run.plan import read_plan as read_plan
+
+_HOME = {
+    "CLINICAL_SETS": "leads",
+    "Cohort": "cohort.cohort",
+    "LEADS": "leads",
+    "LeadSet": "leads",
+    "LeadwiseError": "errors",
+    "Records": "cohort.cohort",
+    "check": "cohort.check",
+    "fetch_ptbxl": "cohort.fetch",
+    "plot_ecg": "cohort.plots",
+    "read_plan": "run.plan",
+    "read_ptbxl": "cohort.ptbxl",
+    "subsets": "leads",
+    "synthesize": "cohort.synthetic",
+    "write_synthetic": "cohort.synthetic",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("leadwise")
+    if name not in _HOME:
+        raise AttributeError(f"module 'leadwise' has no attribute '{name}'")
+    return getattr(import_module(f"leadwise.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,5 @@
+"""``python -m leadwise`` is ``leadwise``."""
+
+from leadwise.cli import main
+
+main()

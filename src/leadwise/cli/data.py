@@ -1,0 +1,121 @@
+"""leadwise data: check, synthesise or download a cohort."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from leadwise.cli.tables import print_table
+from leadwise.cohort.cohort import Cohort
+from leadwise.store import atomic_file
+
+app = typer.Typer(no_args_is_help=True, help="Check, synthesise or download a cohort.")
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", show_default=False)]
+
+
+@app.command("check")
+def check_command(
+    directory: Directory,
+    plan: Annotated[Path | None, typer.Option(help="Take the roles from this plan.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write check.json and a picture of each class here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Read and verify every record of DIR; print the cohort role by role, and oddities in its signals."""
+    from leadwise.cohort.check import check
+    from leadwise.cohort.ptbxl import read_ptbxl
+    from leadwise.run.plan import Plan, read_plan
+
+    roles = (read_plan(plan) if plan else Plan()).cohort_roles()
+    cohort = read_ptbxl(directory, roles, anew=True)
+    result = check(cohort)
+    if as_json:
+        print(json.dumps(result, indent=2))
+    else:
+        _print_check(directory, result)
+    if out:
+        with atomic_file(out / "check.json") as draft:
+            draft.write_text(json.dumps(result, indent=2) + "\n")
+        pictures = _draw_classes(cohort, out)
+        if not as_json:
+            print(f"Wrote {out / 'check.json'} and {', '.join(path.name for path in pictures)} beside it.")
+
+
+def _print_check(directory: Path, result: dict[str, Any]) -> None:
+    version = f"PTB-XL v{result['version']}" if result["version"] else "no known version of PTB-XL"
+    print(f"{directory}: {version}, {result['records']:,} records of {result['patients']:,} patients")
+    labels = list(next(iter(result["roles"].values()), {"prevalence": {}})["prevalence"])
+    rows = [
+        [
+            role,
+            _as_ranges(row["folds"]),
+            *(f"{row[name]:,}" for name in ("records", "patients", "all_zero")),
+            *(f"{100 * share:.1f}%" for share in row["prevalence"].values()),
+        ]
+        for role, row in result["roles"].items()
+    ]
+    print_table(["role", "folds", "records", "patients", "all-zero", *labels], rows, left=("role",))
+    for kind, count in Counter(oddity["kind"] for oddity in result["oddities"]).items():
+        first = [oddity for oddity in result["oddities"] if oddity["kind"] == kind][:3]
+        examples = "; ".join(f"record {oddity['ecg_id']} {oddity['leads']} {oddity['detail']}" for oddity in first)
+        print(f"{kind}: {count} found ({examples}{'; …' if count > 3 else ''})")
+    if not result["oddities"]:
+        print("No oddities in the signals.")
+
+
+def _as_ranges(folds: list[int]) -> str:
+    """Consecutive folds as 1–6."""
+    starts = [fold for fold in folds if fold - 1 not in folds]
+    ends = [fold for fold in folds if fold + 1 not in folds]
+    return " ".join(str(a) if a == b else f"{a}–{b}" for a, b in zip(starts, ends, strict=True))
+
+
+def _draw_classes(cohort: Cohort, out: Path) -> list[Path]:
+    """One picture for each label: the first training record that has it and as little else as possible."""
+    from matplotlib.figure import Figure
+
+    from leadwise.cohort.plots import plot_ecg
+
+    role = "train" if "train" in cohort else next(role for role in cohort.roles.folds if role in cohort)
+    records = cohort[role]
+    labels = records.labels
+    pictures = []
+    for index, label in enumerate(cohort.label_names):
+        if not labels[:, index].any():
+            continue
+        company = np.where(labels[:, index], labels.sum(axis=1), len(cohort.label_names) + 1)
+        axes = plot_ecg(records[int(company.argmin())])
+        path = out / f"ecg-{label}.png"
+        with atomic_file(path) as draft:
+            assert isinstance(axes.figure, Figure)
+            axes.figure.savefig(draft, format="png", dpi=130)
+        pictures.append(path)
+    return pictures
+
+
+@app.command()
+def synth(
+    directory: Directory,
+    records: Annotated[int, typer.Option(help="How many records.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Same seed, same cohort, to the byte.")] = 1,
+) -> None:
+    """Write a synthetic cohort in PTB-XL's own layout to DIR."""
+    from leadwise.cohort.synthetic import write_synthetic
+
+    write_synthetic(directory, records, seed)
+    print(f"Wrote {records:,} synthetic records to {directory}.")
+
+
+@app.command()
+def fetch(
+    directory: Directory,
+    source: Annotated[str | None, typer.Option(help="Where to download from, if not from the publisher.")] = None,
+) -> None:
+    """Download PTB-XL v1.0.3 (100 Hz) to DIR, verifying every checksum; run it again to continue."""
+    from leadwise.cohort.fetch import PTBXL_URL, fetch_ptbxl
+
+    fetch_ptbxl(directory, source or PTBXL_URL)
+    print(f"PTB-XL is complete in {directory}. Look at it with: leadwise data check {directory}")

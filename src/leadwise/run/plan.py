@@ -1,0 +1,53 @@
+"""The plan of a study, read from TOML and validated before anything runs."""
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from leadwise.cohort.roles import PTBXL_ROLES, Roles
+from leadwise.errors import PlanError
+
+
+class Plan(BaseModel):
+    """Everything that decides a study's results. Without a file it is the published protocol on PTB-XL."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    roles: dict[str, list[int]] = {role: list(folds) for role, folds in PTBXL_ROLES.folds.items()}
+
+    @field_validator("roles")
+    @classmethod
+    def _roles_are_sound(cls, roles: dict[str, list[int]]) -> dict[str, list[int]]:
+        Roles({role: tuple(folds) for role, folds in roles.items()})
+        return roles
+
+    def cohort_roles(self) -> Roles:
+        return Roles({role: tuple(folds) for role, folds in self.roles.items()})
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan; a wrong key or value is named, with the nearest right one."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PlanError(f"The plan {path} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"The plan {path} is not valid TOML: {error}.") from None
+    try:
+        return Plan.model_validate(content)
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
+    except ValidationError as error:
+        raise PlanError(f"{path}: {_first_problem(error)}") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    where = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        near = get_close_matches(where, Plan.model_fields, n=1)
+        known = f"did you mean '{near[0]}'?" if near else f"a plan has {', '.join(Plan.model_fields)}."
+        return f"'{where}' is not part of a plan; {known}"
+    return f"'{where}' is {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."

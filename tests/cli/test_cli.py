@@ -1,0 +1,116 @@
+"""The command line: what is printed, where, and with which exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leadwise.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
+    """Run ``leadwise WORDS`` in this process; returns exit code, standard output and standard error."""
+    monkeypatch.setattr(sys, "argv", ["leadwise", *map(str, words)])
+    with pytest.raises(SystemExit) as exited:
+        main()
+    out, err = capsys.readouterr()
+    code = exited.value.code
+    return code if isinstance(code, int) else 0, out, err
+
+
+@pytest.fixture
+def leadwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    return lambda *words: run(capsys, monkeypatch, *words)
+
+
+def test_version(leadwise) -> None:
+    assert leadwise("--version") == (0, "leadwise 0.1.0\n", "")
+
+
+def test_info(leadwise) -> None:
+    code, out, _ = leadwise("info", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert {"versions", "cpu", "devices", "caches"} <= set(facts)
+    assert facts["cpu"]["cores"] == len(os.sched_getaffinity(0))
+    assert "numpy" in leadwise("info")[1]
+
+
+def test_synth_check_and_pictures(leadwise, tmp_path: Path) -> None:
+    tree, out = tmp_path / "cohort", tmp_path / "out"
+    assert leadwise("data", "synth", tree, "--records", 150, "--seed", 5)[0] == 0
+    code, text, err = leadwise("data", "check", tree, "--out", out)
+    assert code == 0
+    assert err == ""
+    assert "150 records" in text
+    assert "validation" in text
+    written = json.loads((out / "check.json").read_text())
+    code, text, _ = leadwise("data", "check", tree, "--json")
+    assert json.loads(text) == written
+    assert {"folds", "records", "patients", "all_zero", "prevalence"} == set(written["roles"]["train"])
+    assert written["roles"]["evaluation"]["folds"] == [8]
+    pictures = sorted(path.name for path in out.glob("ecg-*.png"))
+    assert pictures == [f"ecg-{label}.png" for label in ("CD", "HYP", "MI", "NORM", "STTC")]
+
+
+def test_roles_from_a_plan(leadwise, tree: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text("[roles]\ntrain = [1, 2]\naudit = [3]\n")
+    _, text, _ = leadwise("data", "check", tree, "--plan", plan, "--json")
+    assert list(json.loads(text)["roles"]) == ["train", "audit"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("data", "check", "/nowhere"), "leadwise: There is no directory /nowhere; "),
+        (("data", "check", ".", "--plan", "none.toml"), "leadwise: The plan none.toml cannot be read"),
+        (("bench", "nothing"), "leadwise: There is no benchmark 'nothing'"),
+        (("data", "fetch", "somewhere", "--source", "nonsense"), "leadwise: "),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_code_2(leadwise, tmp_path, monkeypatch, words, sentence: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = leadwise(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith(sentence)
+    assert err.count("\n") == 1
+
+
+def test_unknown_verbs_and_options(leadwise) -> None:
+    assert leadwise("frobnicate")[0] == 2
+    assert leadwise("data", "check", "x", "--frobnicate")[0] == 2
+
+
+def test_a_directory_that_cannot_be_written(leadwise, tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, err = leadwise("data", "check", tree, "--out", tmp_path / "file" / "out")
+    assert code == 2
+    assert "Not a directory" in err
+
+
+def test_warnings_are_one_line(leadwise, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("LEADWISE_CACHE", str(tmp_path / "blocked"))
+    code, _, err = leadwise("data", "check", tree)
+    assert code == 0
+    assert err.startswith("leadwise: warning: The cohort is not cached and will be read anew each time (")
+    assert err.count("\n") == 1
+
+
+def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "leadwise", "data", "synth", str(tmp_path / "cohort"), "--records", "20000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".cohort*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert list(tmp_path.glob("*cohort*")) == []
