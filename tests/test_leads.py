@@ -132,4 +132,11 @@ def test_wrong_masks_and_indices() -> None:
         LeadSet.from_mask([True] * 11)
     with pytest.raises(LeadwiseError, match="no lead 12"):
         LeadSet.of([12])
+    with pytest.raises(LeadwiseError, match=r"read 'III' with LeadSet\.parse"):
+        LeadSet.of("III")
+    with pytest.raises(LeadwiseError, match=r"read a mask with LeadSet\.from_mask"):
+        LeadSet.of([True, False])
+    with pytest.raises(TypeError):
+        LeadSet.of([1.7])  # type: ignore[list-item]
     assert lead_index(" avf ") == 5
+    assert 3 in LeadSet.parse("aVR")

@@ -23,3 +23,7 @@ class FetchError(LeadwiseError):
 
 class LeadwiseWarning(UserWarning):
     """Something the user should know, but need not put right."""
+
+
+class InputError(LeadwiseError):
+    """Arrays that were handed over do not fit together, or hold what they cannot hold."""

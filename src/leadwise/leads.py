@@ -3,6 +3,7 @@
 Bit i of a mask, index i of an array and position i in `LEADS` are always the same lead.
 """
 
+import operator
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -68,9 +69,13 @@ class LeadSet:
     @classmethod
     def of(cls, leads: Iterable[str | int]) -> "LeadSet":
         """The set of the given leads, by name or by index."""
+        if isinstance(leads, str):
+            raise LeadwiseError(f"LeadSet.of takes several leads, not one text; read '{leads}' with LeadSet.parse.")
         bits = 0
         for lead in leads:
-            index = lead_index(lead) if isinstance(lead, str) else int(lead)
+            if isinstance(lead, bool | np.bool_):
+                raise LeadwiseError("LeadSet.of takes names or indices of leads; read a mask with LeadSet.from_mask.")
+            index = lead_index(lead) if isinstance(lead, str) else operator.index(lead)
             if not 0 <= index < len(LEADS):
                 raise LeadwiseError(f"There is no lead {index}; the twelve leads are numbered 0 to 11.")
             bits |= 1 << index
@@ -162,8 +167,9 @@ class LeadSet:
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
-    def __contains__(self, lead: object) -> bool:
-        return isinstance(lead, str) and bool(self.bits >> lead_index(lead) & 1)
+    def __contains__(self, lead: str | int) -> bool:
+        index = lead_index(lead) if isinstance(lead, str) else operator.index(lead)
+        return bool(self.bits >> index & 1)
 
     def __or__(self, other: "LeadSet") -> "LeadSet":
         return LeadSet(self.bits | other.bits)

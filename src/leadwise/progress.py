@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 enabled = True
-"""Set to False to switch every progress bar off (the command line's ``--quiet`` does)."""
+"""Set to False to switch every progress bar off (the command line's ``--no-progress`` does)."""
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The cache: quick, never half-written, never in the way."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,8 +68,29 @@ def test_leftover_of_a_kill_is_cleaned(tree: Path, tmp_path: Path) -> None:
     read_ptbxl(tree)
     (home,) = (tmp_path / "cache").iterdir()
     (home / ".draft.abc").mkdir()
-    read_ptbxl(tree, anew=True)
-    assert not (home / ".draft.abc").exists()
+    (entry,) = (path for path in home.iterdir() if path.is_dir() and path.name != ".draft.abc")
+    shutil.copytree(entry, home / f"{entry.name}.new")
+    np.save(home / f"{entry.name}.new" / "signals.npy", np.zeros((120, 12, 1000), np.int16))
+    assert read_ptbxl(tree, anew=True)["train"].signals[:].any(), "a leftover must not pass for what was just read"
+    assert [path.name for path in home.iterdir() if path.is_dir()] == [entry.name]
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"label_names": ["A"]}', "no JSON"])
+def test_wrong_facts_are_no_cache(tree: Path, reads: list[int], tmp_path: Path, content: str) -> None:
+    read_ptbxl(tree)
+    (path,) = (tmp_path / "cache").glob("*/*/facts.json")
+    path.write_text(content)
+    read_ptbxl(tree)
+    assert reads == [120, 120]
+
+
+def test_signals_of_another_size_are_no_cache(tree: Path, reads: list[int], tmp_path: Path) -> None:
+    read_ptbxl(tree)
+    (path,) = (tmp_path / "cache").glob("*/*/signals.npy")
+    path.unlink()
+    np.save(path, np.zeros((10, 12, 1000), np.int16))
+    read_ptbxl(tree)
+    assert reads == [120, 120]
 
 
 def test_unwritable_cache_warns_and_works(tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

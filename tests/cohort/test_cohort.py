@@ -82,8 +82,8 @@ def test_no_public_attribute_holds_sealed_signals_or_labels(cohort: Cohort) -> N
             except SealedRole:
                 continue
             if isinstance(value, np.ndarray):
-                assert not np.shares_memory(value, cohort._signals), name
-                assert not np.shares_memory(value, cohort._labels), name
+                assert value.ndim < 3, name
+                assert value.shape[1:] != cohort._labels.shape[1:], name
 
 
 def test_plotting_a_sealed_record_is_refused(cohort: Cohort) -> None:
@@ -93,6 +93,35 @@ def test_plotting_a_sealed_record_is_refused(cohort: Cohort) -> None:
 
 def test_unsealed_records_of_a_sealed_cohort_are_open(cohort: Cohort) -> None:
     assert len(cohort.records.select(cohort.folds != 8).labels) == (cohort.folds != 8).sum()
+
+
+def test_the_seal_cannot_be_moved(cohort: Cohort) -> None:
+    with pytest.raises(AttributeError):
+        cohort.roles.folds.pop("evaluation")  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="read-only"):
+        cohort.folds[:] = 1
+    train, sealed = cohort["train"], cohort["evaluation"].rows
+    signals, before = train.signals, train.signals[:3]
+    with pytest.raises(ValueError, match="read-only"):
+        train.rows[:3] = sealed[:3]
+    mine = np.array(train.rows)
+    view = Records(cohort, mine, "mine")
+    opened = view.signals
+    mine[:3] = sealed[:3]
+    np.testing.assert_array_equal(opened[:3], before)
+    np.testing.assert_array_equal(signals[:3], before)
+
+
+def test_odd_indices_are_refused(cohort: Cohort) -> None:
+    train = cohort["train"]
+    with pytest.raises(TypeError):
+        train[0:3]  # type: ignore[index]
+    with pytest.raises(IndexError):
+        train[len(train)]
+    with pytest.raises(IndexError):
+        train.select(np.ones(len(train) + 1, dtype=bool))
+    assert train[-1].ids[0] == train.ids[-1]
+    assert len(train.select(np.zeros(len(train), dtype=bool))) == 0
 
 
 @pytest.mark.parametrize("number", [0, 11, -8])

@@ -41,6 +41,11 @@ def test_draws_into_given_axes(pristine_tree: Path) -> None:
     plt.close(figure)
 
 
+def test_a_lead_set_is_wanted(pristine_tree: Path) -> None:
+    with pytest.raises(LeadwiseError, match=r"write LeadSet\.parse\('I II'\)"):
+        plot_ecg.__wrapped__(read_ptbxl(pristine_tree)["train"][0], "I II")  # past the type checker of the tests
+
+
 def test_one_record_at_a_time(pristine_tree: Path) -> None:
     with pytest.raises(LeadwiseError, match="draws one record"):
         plot_ecg(read_ptbxl(pristine_tree)["train"])

@@ -98,11 +98,13 @@ def test_some_folds_only(tree: Path) -> None:
         cohort["train"]
 
 
-def as_500_hz(tree: Path) -> None:
-    """Rewrite the tree as if only 500 Hz recordings had been fetched."""
+def as_500_hz(tree: Path, unrecorded: slice = slice(0)) -> None:
+    """Rewrite the tree as if only 500 Hz recordings had been fetched; V1 lacks some samples, V2 has none."""
     for row in rows_of(tree):
         record = wfdb.rdrecord(str(tree / row["filename_lr"]))
         fast = resample(record.p_signal, 5000, axis=0)
+        if unrecorded.stop:
+            fast[unrecorded, 6], fast[:, 7] = np.nan, np.nan
         target = tree / row["filename_hr"]
         target.parent.mkdir(parents=True, exist_ok=True)
         wfdb.wrsamp(
@@ -132,6 +134,21 @@ def test_500_hz_is_resampled_and_said(tree: Path) -> None:
     inner = slice(50, -50)
     error = (after[..., inner].astype(float) - before[..., inner]).std() / before[..., inner].std()
     assert error < 0.1
+
+
+def test_missing_samples_are_counted_at_the_rate_that_is_kept(tree: Path) -> None:
+    rewrite(tree, rows_of(tree)[:10])
+    as_500_hz(tree, slice(1000, 4000))
+    with pytest.warns(UserWarning, match="500 Hz"):
+        cohort = read_ptbxl(tree)
+    assert cohort.missing[0].tolist() == [0] * 6 + [600, 1000] + [0] * 4
+    assert cohort.records.available[0].tolist() == [True] * 7 + [False] + [True] * 4
+
+
+def test_blank_lines_in_the_table_are_no_rows(tree: Path) -> None:
+    with (tree / "ptbxl_database.csv").open("a") as file:
+        file.write("\n\n")
+    assert len(read_ptbxl(tree)) == 120
 
 
 def test_resampling_removes_what_would_alias() -> None:
@@ -251,6 +268,19 @@ def duplicate_id(tree: Path) -> None:
     edit(tree, lambda rows: rows[9].update(ecg_id=rows[4]["ecg_id"]))
 
 
+def duplicate_path(tree: Path) -> None:
+    edit(tree, lambda rows: rows[9].update(filename_lr=rows[4]["filename_lr"]))
+
+
+def hostile_codes(tree: Path) -> None:
+    edit(tree, lambda rows: rows[7].update(scp_codes="{" + "'A': 1    " * 40 + "!"))
+
+
+def class_with_a_slash(tree: Path) -> None:
+    path = tree / "scp_statements.csv"
+    path.write_text(path.read_text().replace(",HYP,", ",../HYP,"))
+
+
 def bad_id(tree: Path) -> None:
     edit(tree, lambda rows: rows[9].update(ecg_id="12.5"))
 
@@ -321,6 +351,9 @@ BROKEN = {
     malformed_codes: r"line 9 \(ecg_id '8'\): scp_codes .* is not of the form",
     unknown_code: r"names 'NOPE', which scp_statements\.csv does not have",
     duplicate_id: "has ecg_id 5 twice, on lines 6 and 11",
+    duplicate_path: "filename_lr records100/00000/00005_lr twice, on lines 6 and 11",
+    hostile_codes: "is not of the form",
+    class_with_a_slash: "must be one word",
     bad_id: "ecg_id '12.5' is not a whole number",
     unknown_fold: "strat_fold 11 is unknown; folds are numbered 1 to 10",
     no_patient: "patient_id '' is not a whole number",

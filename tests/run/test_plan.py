@@ -24,6 +24,7 @@ def test_default_and_shipped_plan_are_the_published_protocol() -> None:
         ("[roles]\ntrain = [1]\naudit = [1]", "Fold 1 is named twice"),
         ("[roles]\ntrain = ['1']", "'roles.train.0' is '1'"),
         ("roles = 3", "'roles' is 3"),
+        ("[roles]", "names no role"),
         ("[roles", "not valid TOML"),
     ],
 )

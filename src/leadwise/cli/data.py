@@ -74,13 +74,13 @@ def _as_ranges(folds: list[int]) -> str:
 
 
 def _draw_classes(cohort: Cohort, out: Path) -> list[Path]:
-    """One picture for each label: the first training record that has it and as little else as possible."""
+    """One picture for each label: the first unsealed record that has it and as little else as possible."""
+    import matplotlib.pyplot as plt
     from matplotlib.figure import Figure
 
     from leadwise.cohort.plots import plot_ecg
 
-    role = "train" if "train" in cohort else next(role for role in cohort.roles.folds if role in cohort)
-    records = cohort[role]
+    records = cohort.records.select(~cohort.roles.sealed(cohort.folds))
     labels = records.labels
     pictures = []
     for index, label in enumerate(cohort.label_names):
@@ -92,6 +92,7 @@ def _draw_classes(cohort: Cohort, out: Path) -> list[Path]:
         with atomic_file(path) as draft:
             assert isinstance(axes.figure, Figure)
             axes.figure.savefig(draft, format="png", dpi=130)
+            plt.close(axes.figure)
         pictures.append(path)
     return pictures
 

@@ -33,15 +33,23 @@ def collect() -> dict[str, Any]:
         "system": platform.platform(),
         "cpu": {
             "capability": torch.backends.cpu.get_cpu_capability(),
-            "cores": len(os.sched_getaffinity(0)),
+            "cores": os.cpu_count(),
             "torch threads": torch.get_num_threads(),
         },
-        "devices": {"cpu": "yes", "cuda": "yes" if torch.cuda.is_available() else "no"},
+        "devices": {
+            "cpu": "yes",
+            "cuda": _yes(torch.cuda.is_available()),
+            "mps": _yes(torch.backends.mps.is_available()),
+        },
         "caches": {
             "cohorts": os.environ.get("LEADWISE_CACHE")
             or f"beside each tree in .leadwise, else {platformdirs.user_cache_dir('leadwise')}"
         },
     }
+
+
+def _yes(available: bool) -> str:
+    return "yes" if available else "no"
 
 
 def _version(package: str) -> str:

@@ -1,6 +1,6 @@
 """How a table looks on the terminal."""
 
-import sys
+import os
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -9,10 +9,10 @@ from rich.table import Table
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = ()) -> None:
-    """Print rows under columns, right-aligned but for those named in ``left``; on a pipe nothing is cut or wrapped."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    """Print rows under columns, right-aligned but for those named in ``left``; nothing is cut."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column, justify="left" if column in left else "right", no_wrap=not sys.stdout.isatty())
+        table.add_column(column, justify="left" if column in left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 500).print(table)
+    Console(width=500, soft_wrap=True, highlight=False, no_color="NO_COLOR" in os.environ).print(table)

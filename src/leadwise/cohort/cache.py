@@ -20,6 +20,9 @@ from leadwise.store import atomic_directory, exclusive
 Arrays = dict[str, np.ndarray]
 Facts = dict[str, Any]
 
+FACTS = {"label_names", "version", "sampling_rate"}
+"""What an entry says about its cohort beside the arrays."""
+
 
 def cache_homes(tree: Path) -> Iterator[Path]:
     """Where the cache of a tree may lie, best first: ``$LEADWISE_CACHE`` if set, else beside the tree or the user's."""
@@ -42,6 +45,7 @@ def keep(homes: Iterable[Path], key: str, write: Callable[[Path], None], *, anew
     for home in homes:
         try:
             with exclusive(home / "lock"):
+                shutil.rmtree(home / f"{key}.new", ignore_errors=True)  # left by a kill between the two renames
                 if anew or open_entry(home / key) is None:
                     with atomic_directory(home / f"{key}.new") as draft:
                         write(draft)
@@ -76,7 +80,7 @@ def write_entry(
                 np.lib.format.write_array_header_1_0(file, {"descr": "<i2", "fortran_order": False, "shape": shape})
             missing.append(absent)
             file.write(microvolts.astype("<i2", copy=False).data)
-    np.savez(directory / "table.npz", allow_pickle=False, missing=np.concatenate(missing), **table)
+    np.savez(directory / "table.npz", missing=np.concatenate(missing), **table)  # type: ignore[arg-type]
     (directory / "facts.json").write_text(json.dumps(facts))
 
 
@@ -87,6 +91,7 @@ def open_entry(directory: Path) -> tuple[Arrays, Facts] | None:
         with (directory / "table.npz").open("rb") as file, np.load(file, allow_pickle=False) as table:
             arrays = dict(table)
         arrays["signals"] = np.load(directory / "signals.npy", mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, BadZipFile):
+        whole = set(facts) == FACTS and {len(array) for array in arrays.values()} == {len(arrays["ids"])}
+    except (OSError, ValueError, TypeError, KeyError, EOFError, BadZipFile):
         return None
-    return arrays, facts
+    return (arrays, facts) if whole else None

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import index
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int16
 
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, SEALED_ROLE, Roles
-from leadwise.errors import CohortError, PlanError, SealedRole
+from leadwise.errors import CohortError, InputError, PlanError, SealedRole
 
 Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
 """Which records of a view: a slice, positions, or a mask over all of them."""
@@ -50,10 +52,14 @@ class Cohort:
     _signals: Int16[np.ndarray, "n 12 t"]
     _labels: Bool[np.ndarray, "n l"]
     roles: Roles = field(default=PTBXL_ROLES)
+    cache: Path | None = None
+    """Directory where arrays that are made from this cohort may be kept."""
 
     def __post_init__(self) -> None:
         if not len(self.ids):
             raise CohortError(f"{self.source} holds no records.")
+        for name in ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels"):
+            getattr(self, name).flags.writeable = False  # the seal looks at folds; nobody may move a record
         self.roles.check_disjoint(self.patients, self.folds)
 
     @property
@@ -99,6 +105,11 @@ class Records:
     """Positions in the cohort."""
     name: str
     """What the selection is, for messages."""
+
+    def __post_init__(self) -> None:
+        rows = np.array(self.rows)
+        rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
 
     @property
     def ids(self) -> Int[np.ndarray, " n"]:
@@ -156,6 +167,10 @@ class Records:
 
     def select(self, which: Selection) -> "Records":
         """The records that a boolean mask, positions or a slice picks out of this view."""
+        if not isinstance(which, slice | np.ndarray):
+            raise InputError(
+                f"select takes a slice, positions or a mask, not {which!r}; one record is records[{which!r}]."
+            )
         return Records(self.cohort, self.rows[which], f"a selection of {self.name}")
 
     def with_id(self, ecg_id: int) -> "Records":
@@ -166,8 +181,8 @@ class Records:
         return Records(self.cohort, self.rows[at], f"record {ecg_id}")
 
     def __getitem__(self, position: int | np.integer) -> "Records":
-        """One record, still as a view."""
-        row = self.rows[position]
+        """One record, still as a view; for several, see `select`."""
+        row = self.rows[index(position)]
         return Records(self.cohort, np.array([row]), f"record {self.cohort.ids[row]}")
 
     def __iter__(self) -> Iterator["Records"]:

@@ -26,6 +26,10 @@ def plot_ecg(record: Records, observed: LeadSet = ALL_LEADS, ax: "Axes | None" =
     """
     import matplotlib.pyplot as plt
 
+    if not isinstance(observed, LeadSet):
+        raise LeadwiseError(f"plot_ecg takes a lead set; write LeadSet.parse({observed!r}).")
+    if record.length < 4:
+        raise LeadwiseError(f"A recording of {record.length} samples cannot be drawn in four columns.")
     if len(record) != 1:
         raise LeadwiseError(f"plot_ecg draws one record; {record.name} has {len(record)}. Pick one, as in records[0].")
     millivolts = record.signals.millivolts(slice(None))[0].astype(np.float64)

@@ -16,7 +16,7 @@ from jaxtyping import Int16
 from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
 from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
-from leadwise.cohort.waveforms import CHUNK, read_waveforms
+from leadwise.cohort.waveforms import read_waveforms
 from leadwise.errors import CohortError, LeadwiseWarning
 from leadwise.progress import progress
 from leadwise.store import file_sha256
@@ -30,7 +30,8 @@ SAMPLING_RATE = 100
 _STATEMENT_COLUMNS = ("", "diagnostic", "diagnostic_class")
 _DATABASE_COLUMNS = ("ecg_id", "patient_id", "age", "sex", "scp_codes", "strat_fold", *QUALITY_FLAGS)
 _WHOLE_NUMBER = re.compile(r"\d{1,15}(\.0+)?")
-_SCP_CODES = re.compile(r"""\{\s*(?:['"][^'"]+['"]\s*:\s*\d+(?:\.\d*)?\s*,?\s*)*\}""")
+_SCP_ITEM = r"""['"][^'"]+['"]\s*:\s*\d+(?:\.\d*)?"""
+_SCP_CODES = re.compile(rf"\{{\s*(?:{_SCP_ITEM}(?:\s*,\s*{_SCP_ITEM})*\s*,?\s*)?\}}")
 _SCP_CODE = re.compile(r"""['"]([^'"]+)['"]""")
 _HIDDEN_AGE = 300.0
 
@@ -65,7 +66,8 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
     """
     tree = _Tree.find(Path(directory))
     homes, key = list(cache_homes(tree.root)), tree.cache_key()
-    kept = None if anew else next(filter(None, (open_entry(home / key) for home in homes)), None)
+    places = () if anew else ((home / key, open_entry(home / key)) for home in homes)
+    entry, kept = next(((place, found) for place, found in places if found), (None, None))
     if kept is None:
         table, facts, paths = _read_table(tree)
 
@@ -73,9 +75,10 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
             write_entry(draft, table, facts, len(paths), _signals(tree, paths))
 
         home = keep(homes, key, write, anew=anew)
-        kept = open_entry(home / key) if home else _without_cache(write)
-        if kept is None:
-            raise CohortError(f"The cache of {tree.root} vanished while it was opened; run the command again.")
+        entry = home / key if home else None
+        kept = open_entry(entry) if entry else _without_cache(write)
+    if kept is None:
+        raise CohortError(f"The cache of {tree.root} vanished while it was opened; run the command again.")
     arrays, facts = kept
     return Cohort(
         source=str(directory),
@@ -92,6 +95,7 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
         _signals=arrays["signals"],
         _labels=arrays["labels"],
         roles=roles,
+        cache=entry,
     )
 
 
@@ -147,14 +151,17 @@ def _signals(tree: _Tree, paths: list[Path]) -> Iterator[tuple[Int16[np.ndarray,
     """Chunks of (microvolts, missing counts, sampling rate), verified and, where need be, resampled."""
     if tree.resamples:
         message = f"{tree.root} has only 500 Hz recordings; they are resampled to {SAMPLING_RATE} Hz."
-        warnings.warn(message, LeadwiseWarning, stacklevel=4)
+        warnings.warn(message, LeadwiseWarning, stacklevel=5)
     with progress("Reading records", len(paths)) as advance:
         for part in read_waveforms(paths):
-            microvolts, rate = part.microvolts, part.sampling_rate
+            microvolts, missing, rate = part.microvolts, part.missing, part.sampling_rate
             if tree.resamples:
+                before = microvolts.shape[2]
                 microvolts, rate = _resample(microvolts, rate), float(SAMPLING_RATE)
-            yield microvolts, part.missing, rate
-            advance(min(CHUNK, len(microvolts)))
+                # rounded down, so that only a lead that has no sample at all counts as not recorded
+                missing = missing * microvolts.shape[2] // before
+            yield microvolts, missing, rate
+            advance(len(microvolts))
 
 
 def _resample(microvolts: Int16[np.ndarray, "m 12 t"], rate: float) -> Int16[np.ndarray, "m 12 u"]:
@@ -171,27 +178,29 @@ def _read_table(tree: _Tree) -> tuple[Arrays, Facts, list[Path]]:
     """Everything but the recordings: the table's columns as arrays, facts about the cohort, each record's path."""
     class_of = _read_statements(tree.statements)
     label_names = sorted(set(class_of.values()) - {None})  # type: ignore[type-var]
-    lines_of_id: dict[int, int] = {}
+    texts = list(_read_csv(tree.database, (*_DATABASE_COLUMNS, tree.path_column)))
+    if len(texts) == _ROWS_OF_1_0_1:
+        raise CohortError(
+            f"{tree.database} has {len(texts):,} rows: this is PTB-XL v1.0.1, which holds duplicates; "
+            "the study needs v1.0.3 with 21,799 (leadwise data fetch)."
+        )
+    if not texts:
+        raise CohortError(f"{tree.database} has no rows.")
+    first_line: dict[tuple[str, int | str], int] = {}
     rows = []
-    for line, row in _read_csv(tree.database, (*_DATABASE_COLUMNS, tree.path_column)):
+    for line, row in texts:
         try:
             parsed = _parse_row(row, class_of, tree.path_column)
         except ValueError as error:
             raise CohortError(f"{tree.database}, line {line} (ecg_id {row['ecg_id']!r}): {error}") from None
-        first = lines_of_id.setdefault(parsed.ecg_id, line)
-        if first != line:
-            raise CohortError(
-                f"{tree.database} has ecg_id {parsed.ecg_id} twice, on lines {first} and {line}; "
-                "each record must appear once."
-            )
+        for column, value in (("ecg_id", parsed.ecg_id), (tree.path_column, parsed.path)):
+            first = first_line.setdefault((column, value), line)
+            if first != line:
+                raise CohortError(
+                    f"{tree.database} has {column} {value} twice, on lines {first} and {line}; "
+                    "each record must appear once."
+                )
         rows.append(parsed)
-    if len(rows) == _ROWS_OF_1_0_1:
-        raise CohortError(
-            f"{tree.database} has {len(rows):,} rows: this is PTB-XL v1.0.1, which holds duplicates; "
-            "the study needs v1.0.3 with 21,799 (leadwise data fetch)."
-        )
-    if not rows:
-        raise CohortError(f"{tree.database} has no rows.")
     table = {
         "ids": np.array([row.ecg_id for row in rows]),
         "patients": np.array([row.patient for row in rows]),
@@ -270,8 +279,8 @@ def _read_statements(file: Path) -> dict[str, str | None]:
     class_of: dict[str, str | None] = {}
     for line, row in _read_csv(file, _STATEMENT_COLUMNS):
         diagnostic = row["diagnostic"].strip() in ("1", "1.0")
-        if diagnostic and not row["diagnostic_class"].strip():
-            raise CohortError(f"{file}, line {line}: the diagnostic code {_shown(row[''])} has no diagnostic_class.")
+        if diagnostic and not re.fullmatch(r"\w+", row["diagnostic_class"].strip()):
+            raise CohortError(f"{file}, line {line}: the diagnostic_class of {_shown(row[''])} must be one word.")
         class_of[row[""].strip()] = row["diagnostic_class"].strip() if diagnostic else None
     if not any(class_of.values()):
         raise CohortError(f"{file} has no diagnostic code, so no record could have a label.")
@@ -289,7 +298,7 @@ def _read_csv(file: Path, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict[s
                     shown = f"column '{column}'" if column else "unnamed first column of SCP codes"
                     raise CohortError(f"{file} has no {shown}; it must be the file that PTB-XL publishes.")
             places = [(column, header.index(column)) for column in wanted]
-            for row in reader:
+            for row in filter(None, reader):
                 if len(row) != len(header):
                     raise CohortError(
                         f"{file}, line {reader.line_num}: {len(row)} fields; the header has {len(header)}."

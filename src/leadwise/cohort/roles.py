@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -20,6 +21,10 @@ class Roles:
     folds: Mapping[str, tuple[int, ...]]
 
     def __post_init__(self) -> None:
+        # nobody may unseal a role by changing what was checked
+        object.__setattr__(self, "folds", MappingProxyType({role: tuple(folds) for role, folds in self.folds.items()}))
+        if not self.folds:
+            raise PlanError("The plan names no role; a cohort needs at least one.")
         owner: dict[int, str] = {}
         for role, folds in self.folds.items():
             if role not in ROLES:

@@ -4,7 +4,11 @@ The signals come from `leadwise.cohort.dipole`; here stand the patients, their l
 """
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import CohortError
 from leadwise.leads import ELECTRODES, LEADS
 from leadwise.progress import progress
-from leadwise.store import atomic_directory
+from leadwise.store import exclusive
 
 FEWEST_RECORDS = 20
 """With fewer, some of the ten folds would stay empty."""
@@ -109,7 +113,7 @@ _BASELINE_DRIFT = {" , V6": ("V6",), " , V1": ("V1",), " , II-AVF": ("LL",), " ,
 _BURST_NOISE = {"alles": ELECTRODES, "I-AVF": _LIMBS, "V1,V2": ("V1", "V2"), "V1": ("V1",)}
 
 
-def write_synthetic(directory: Path, records: int, seed: int) -> None:
+def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     """Write a synthetic cohort of ``records`` 100 Hz records; the same seed writes the same bytes.
 
     Bytes are promised on one kind of machine; another processor may round a few samples to the next microvolt.
@@ -122,7 +126,7 @@ def write_synthetic(directory: Path, records: int, seed: int) -> None:
         )
     if seed < 0:
         raise CohortError(f"The seed of a synthetic cohort cannot be {seed}; give 0 or a larger whole number.")
-    directory = directory.resolve()  # a link is not replaced by a rename, what it points to is
+    directory = Path(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise CohortError(f"{directory} is not an empty directory; name a new or an empty one for the cohort.")
     rng = np.random.default_rng(seed)
@@ -134,7 +138,7 @@ def write_synthetic(directory: Path, records: int, seed: int) -> None:
     patients["strat_fold"] = _folds(np.bincount(patient_of))
     table = patients.iloc[patient_of].reset_index(drop=True)
     recordings, circumstances = _draw_recordings(table, rng)
-    with atomic_directory(directory) as draft, progress("Writing the synthetic cohort", records) as advance:
+    with _filled_at_once(directory) as draft, progress("Writing the synthetic cohort", records) as advance:
         _database(table, circumstances, rng).to_csv(draft / "ptbxl_database.csv", index=False)
         _statements().to_csv(draft / "scp_statements.csv")
         for start in range(0, records, _BATCH):
@@ -145,12 +149,34 @@ def write_synthetic(directory: Path, records: int, seed: int) -> None:
             advance(len(rows))
 
 
+@contextmanager
+def _filled_at_once(directory: Path) -> Iterator[Path]:
+    """Yield a draft inside ``directory``; on success its content moves up, the table last: without it there is no tree.
+
+    The directory itself stays what it is: it may be a shell's current directory, or a mount point.
+    """
+    made = not directory.exists()
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".draft-", dir=directory) as draft:
+            yield Path(draft)
+            for name in ("records100", "scp_statements.csv", "ptbxl_database.csv"):
+                (Path(draft) / name).rename(directory / name)
+    except BaseException:
+        if made:
+            directory.rmdir()
+        raise
+
+
 def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
     """A synthetic cohort, written to the user's cache (or ``$LEADWISE_CACHE``) the first time and opened from there."""
     home = Path(os.environ.get("LEADWISE_CACHE") or platformdirs.user_cache_dir("leadwise"))
     directory = home / f"synthetic-v{MODEL_VERSION}-{records}-{seed}"
-    if not directory.exists():
-        write_synthetic(directory, records, seed)
+    if not (directory / "ptbxl_database.csv").exists():
+        with exclusive(directory.with_suffix(".lock")):
+            if not (directory / "ptbxl_database.csv").exists():
+                shutil.rmtree(directory, ignore_errors=True)  # what a kill may have left
+                write_synthetic(directory, records, seed)
     return read_ptbxl(directory)
 
 

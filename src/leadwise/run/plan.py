@@ -20,17 +20,21 @@ class Plan(BaseModel):
     @field_validator("roles")
     @classmethod
     def _roles_are_sound(cls, roles: dict[str, list[int]]) -> dict[str, list[int]]:
-        Roles({role: tuple(folds) for role, folds in roles.items()})
+        _as_roles(roles)
         return roles
 
     def cohort_roles(self) -> Roles:
-        return Roles({role: tuple(folds) for role, folds in self.roles.items()})
+        return _as_roles(self.roles)
 
 
-def read_plan(path: Path) -> Plan:
+def _as_roles(roles: dict[str, list[int]]) -> Roles:
+    return Roles({role: tuple(folds) for role, folds in roles.items()})
+
+
+def read_plan(path: str | Path) -> Plan:
     """Read a plan; a wrong key or value is named, with the nearest right one."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise PlanError(f"The plan {path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
