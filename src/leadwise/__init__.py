@@ -8,6 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from leadwise.analysis.bootstrap import PatientBootstrap as PatientBootstrap
+    from leadwise.analysis.contrasts import Readings as Readings
+    from leadwise.analysis.contrasts import contrast as contrast
+    from leadwise.analysis.contrasts import contrasts as contrasts
+    from leadwise.analysis.contrasts import interaction as interaction
     from leadwise.cohort.check import check as check
     from leadwise.cohort.cohort import Cohort as Cohort
     from leadwise.cohort.cohort import Records as Records
@@ -17,24 +22,51 @@ if TYPE_CHECKING:
     from leadwise.cohort.synthetic import synthesize as synthesize
     from leadwise.cohort.synthetic import write_synthetic as write_synthetic
     from leadwise.errors import LeadwiseError as LeadwiseError
+    from leadwise.evaluators.contract import Evaluator as Evaluator
+    from leadwise.evaluators.contract import check_evaluator as check_evaluator
+    from leadwise.evaluators.contract import list_evaluators as list_evaluators
+    from leadwise.evaluators.contract import register_evaluator as register_evaluator
+    from leadwise.evaluators.logistic import LogisticEvaluator as LogisticEvaluator
+    from leadwise.evaluators.scoring import score as score
+    from leadwise.evaluators.scoring import score_subsets as score_subsets
     from leadwise.leads import CLINICAL_SETS as CLINICAL_SETS
     from leadwise.leads import LEADS as LEADS
     from leadwise.leads import LeadSet as LeadSet
     from leadwise.leads import subsets as subsets
+    from leadwise.metrics import METRICS as METRICS
+    from leadwise.policies.allocation import Allocation as Allocation
+    from leadwise.references import References as References
+    from leadwise.references import search_references as search_references
     from leadwise.run.plan import read_plan as read_plan
 
 _HOME = {
+    "Allocation": "policies.allocation",
     "CLINICAL_SETS": "leads",
     "Cohort": "cohort.cohort",
+    "Evaluator": "evaluators.contract",
     "LEADS": "leads",
     "LeadSet": "leads",
     "LeadwiseError": "errors",
+    "LogisticEvaluator": "evaluators.logistic",
+    "METRICS": "metrics",
+    "PatientBootstrap": "analysis.bootstrap",
+    "Readings": "analysis.contrasts",
     "Records": "cohort.cohort",
+    "References": "references",
     "check": "cohort.check",
+    "check_evaluator": "evaluators.contract",
+    "contrast": "analysis.contrasts",
+    "contrasts": "analysis.contrasts",
     "fetch_ptbxl": "cohort.fetch",
+    "interaction": "analysis.contrasts",
+    "list_evaluators": "evaluators.contract",
     "plot_ecg": "cohort.plots",
     "read_plan": "run.plan",
     "read_ptbxl": "cohort.ptbxl",
+    "register_evaluator": "evaluators.contract",
+    "score": "evaluators.scoring",
+    "score_subsets": "evaluators.scoring",
+    "search_references": "references",
     "subsets": "leads",
     "synthesize": "cohort.synthetic",
     "write_synthetic": "cohort.synthetic",

@@ -8,7 +8,7 @@ from typing import Any
 
 from leadwise.errors import LeadwiseError
 
-BENCHMARKS = ("ingest",)
+BENCHMARKS = ("ingest", "statistics", "search", "bootstrap")
 """Each is a module of this room with a function ``measure(cohort) -> rows``."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from leadwise import progress
-from leadwise.cli import bench, data, info
+from leadwise.cli import bench, data, info, references
 from leadwise.errors import LeadwiseError, LeadwiseWarning
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
 )
 app.command("info")(info.info)
 app.add_typer(data.app, name="data")
+app.command("references")(references.references)
 app.command("bench")(bench.bench)
 
 

@@ -124,6 +124,12 @@ class Records:
         return self.cohort.folds[self.rows]
 
     @property
+    def role(self) -> str:
+        """The role that all these records have; empty if they have several or none."""
+        roles = {role for role, folds in self.cohort.roles.folds.items() if np.isin(folds, self.folds).any()}
+        return roles.pop() if len(roles) == 1 else ""
+
+    @property
     def age(self) -> Float[np.ndarray, " n"]:
         return self.cohort.age[self.rows]
 

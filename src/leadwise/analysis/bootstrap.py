@@ -1,0 +1,199 @@
+"""Intervals that respect patients: whole patients are resampled, and everything is resampled alike.
+
+A replicate is a vector of multiplicities, how often each patient was drawn. They are drawn once for a role and shared
+by every policy, evaluator, reference and metric, so that any difference of two estimates is paired by construction.
+
+A metric's replicate is Σ_i m(i) loss_i / Σ_i m(i) over the records i, m(i) the multiplicity of i's patient: records
+weigh equally, and the denominator varies from replicate to replicate. NLL, Brier and the sums within the bins of an ECE
+are sums over records, hence over patients, so all replicates of them are one product of multiplicities and per-patient
+sums. This equals resampling rows, to rounding.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.metrics import Labels, Probabilities, bin_of, record_brier, record_nll
+
+REPLICATES = 1000
+SEED = 20270909
+LEVEL = (2.5, 97.5)
+"""Percentiles that bound an interval."""
+
+SUM_METRICS = ("nll", "brier", "ece", "ece5", "ece15", "ece20")
+"""Metrics that are functions of per-patient sums, and so have intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A number and what it is in every replicate. Subtracting two estimates pairs their replicates."""
+
+    value: float
+    replicates: Float64[np.ndarray, " r"]
+
+    @property
+    def undefined(self) -> int:
+        """In how many replicates the statistic is undefined; they are left out of the interval."""
+        return int(np.isnan(self.replicates).sum())
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Percentile interval; missing where no replicate is defined."""
+        defined = self.replicates[~np.isnan(self.replicates)]
+        if not len(defined):
+            return np.nan, np.nan
+        low, high = np.percentile(defined, LEVEL)
+        return float(low), float(high)
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        return Estimate(self.value - other.value, self.replicates - other.replicates)
+
+
+class PatientBootstrap:
+    """The one source of resampled patients for a role.
+
+    Parameters
+    ----------
+    records
+        Everyone in the role; estimates may later be asked for a part of them.
+    """
+
+    def __init__(self, records: Records, replicates: int = REPLICATES, seed: int = SEED) -> None:
+        self.patients = np.unique(records.patients)
+        count = len(self.patients)
+        if count < 2:
+            raise InputError(f"{records.name} has {count} patient; resampling patients needs at least two.")
+        rng = np.random.default_rng(seed)
+        self.multiplicities: Int[np.ndarray, "r p"] = rng.multinomial(count, [1 / count] * count, size=replicates)
+        self.multiplicities.flags.writeable = False
+        self.sha256 = sha256(self.multiplicities.astype("<i8").tobytes()).hexdigest()
+        self._weights = self.multiplicities.astype(np.float64)
+
+    def cluster(self, patients: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+        """Position of each record's patient among the role's; the only place where clusters get their identity."""
+        positions = np.searchsorted(self.patients, patients)
+        known = self.patients[np.minimum(positions, len(self.patients) - 1)] == patients
+        if not known.all():
+            raise InputError(f"Patient {patients[np.argmin(known)]} is not among the patients that were resampled.")
+        return positions
+
+    def totals(self, sums: Float64[np.ndarray, "p c"]) -> Float64[np.ndarray, "r c"]:
+        """Resampled totals of per-patient sums, for all replicates: one matrix product."""
+        return self._weights @ sums
+
+    def patient_sums(
+        self, patients: Int[np.ndarray, " n"], values: Float[np.ndarray, "n c"]
+    ) -> Float64[np.ndarray, "p c"]:
+        """Sum of each column over the records of each patient."""
+        cluster = self.cluster(patients)
+        columns = [np.bincount(cluster, column, minlength=len(self.patients)) for column in values.T]
+        return np.stack(columns, axis=1)
+
+    def statistic(
+        self,
+        records: Records,
+        values: Float[np.ndarray, "n c"],
+        function: Callable[[Float64[np.ndarray, "r c"]], Float64[np.ndarray, " r"]],
+    ) -> Estimate:
+        """A function of record means of the columns of ``values``, with replicates."""
+        sums = self.patient_sums(records.patients, np.column_stack([values, np.ones(len(values))]))
+        totals = np.vstack([sums.sum(axis=0), self.totals(sums)])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            answer = function(totals[:, :-1] / totals[:, -1:])
+        return Estimate(float(answer[0]), answer[1:])
+
+    def metrics(
+        self,
+        records: Records,
+        labels: Labels,
+        arms: Mapping[Any, Probabilities],
+        metrics: Mapping[Any, Sequence[str]] | Sequence[str] = ("nll", "brier", "ece"),
+    ) -> dict[tuple[Any, str], Estimate]:
+        """Metrics with replicates for many arms (probabilities of the same records) at once, by (arm, metric).
+
+        ``metrics`` may name other metrics for each arm: what is not asked for is not computed.
+        """
+        wanted = metrics if isinstance(metrics, Mapping) else dict.fromkeys(arms, metrics)
+        columns: list[Float64[np.ndarray, "p c"]] = [self.patient_sums(records.patients, np.ones((len(records), 1)))]
+        finish: list[tuple[tuple[Any, str], slice, Callable[[np.ndarray], np.ndarray]]] = []
+        cluster = self.cluster(records.patients)
+        # a matrix product may round equal columns differently; arms that agree share theirs, so they differ by zero
+        place: dict[bytes, slice] = {}
+        at = 1
+        for arm, probabilities in arms.items():
+            for metric in wanted[arm]:
+                sums, reduce = _sums_of(metric, labels, probabilities, cluster, len(self.patients))
+                content = sha256(np.ascontiguousarray(sums)).digest()
+                if content not in place:
+                    place[content] = slice(at, at + sums.shape[1])
+                    at += sums.shape[1]
+                    columns.append(sums)
+                finish.append(((arm, metric), place[content], reduce))
+        sums = np.concatenate(columns, axis=1)
+        point, totals = sums.sum(axis=0), self.totals(sums)
+        estimates = {}
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for key, part, reduce in finish:
+                value = reduce(point[None, part])[0] / point[0]
+                estimates[key] = Estimate(float(value), reduce(totals[:, part]) / totals[:, 0])
+        return estimates
+
+
+def _sums_of(
+    metric: str, labels: Labels, probabilities: Probabilities, cluster: Int[np.ndarray, " n"], patients: int
+) -> tuple[Float64[np.ndarray, "p c"], Callable[[np.ndarray], np.ndarray]]:
+    """Per-patient sums that a metric is made of, and how their totals become the metric times the number of records."""
+    if metric in ("nll", "brier"):
+        losses = record_nll(labels, probabilities) if metric == "nll" else record_brier(labels, probabilities)
+        return np.bincount(cluster, losses, minlength=patients)[:, None], lambda totals: totals[:, 0]
+    if metric not in SUM_METRICS:
+        raise InputError(f"'{metric}' has no patient-cluster interval; these have: {', '.join(SUM_METRICS)}.")
+    bins = int(metric[3:] or 10)
+    sums = residual_sums(labels, probabilities, cluster, patients, bins)
+    # Σ_b |Σ_{i in b} (y − p)|, label by label, then the mean over labels
+    return sums, lambda totals: np.abs(totals).sum(axis=1) / labels.shape[1]
+
+
+def residual_sums(
+    labels: Labels, probabilities: Probabilities, cluster: Int[np.ndarray, " n"], patients: int, bins: int
+) -> Float64[np.ndarray, "p cells"]:
+    """Σ (y − p) of each patient in each cell (label, bin) that any record falls into; the others stay zero."""
+    record_brier(labels, probabilities)  # refuses what are no probabilities
+    n_labels = labels.shape[1]
+    cell = bin_of(probabilities, bins) + bins * np.arange(n_labels)
+    occupied = np.bincount(cell.ravel(), minlength=n_labels * bins) > 0
+    column, width = np.cumsum(occupied) - 1, int(occupied.sum())
+    flat = cluster[:, None] * width + column[cell]
+    sums = np.bincount(flat.ravel(), (labels - probabilities).ravel(), minlength=patients * width)
+    return sums.reshape(patients, width)
+
+
+def simultaneous_intervals(
+    estimates: Sequence[Estimate], level: float = 95.0
+) -> tuple[Float64[np.ndarray, " j"], Float64[np.ndarray, " j"]]:
+    """Intervals that hold for all estimates of a family together: bootstrap max-t.
+
+    With s_j the deviation of the replicates of estimate θ_j, c is the 95th percentile over replicates of
+    max_j |θ*_j − θ_j| / s_j, and the intervals are θ_j ± c s_j. Replicates in which any of the family is undefined are
+    left out; an estimate that never varies has an interval of no width.
+    """
+    theta = np.array([estimate.value for estimate in estimates])
+    replicates = np.stack([estimate.replicates for estimate in estimates], axis=1)
+    replicates = replicates[~np.isnan(replicates).any(axis=1)]
+    if not len(replicates):
+        return np.full(len(theta), np.nan), np.full(len(theta), np.nan)
+    distance = replicates - theta  # about θ, not about zero, where equal replicates would seem to vary by rounding
+    deviation = distance.std(axis=0, ddof=1)
+    # replicates that are equal up to rounding do not vary
+    varies: Bool[np.ndarray, " j"] = deviation > 1e-15
+    standardised = np.abs(distance)[:, varies] / deviation[varies]
+    critical = np.percentile(standardised.max(axis=1), level) if varies.any() else 0.0
+    margin = np.where(varies, critical * deviation, 0.0)
+    return theta - margin, theta + margin

@@ -1,0 +1,269 @@
+"""Does choosing pay, and does it still pay under another evaluator?
+
+The contrast D is the metric of an allocation minus that of a reference, under one evaluator; the interaction I is D
+under one evaluator minus D under another. Any number of policies and evaluators; everything is paired.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float64
+
+from leadwise.analysis.bootstrap import Estimate, PatientBootstrap, simultaneous_intervals
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.scoring import Scorer
+from leadwise.leads import LeadSet
+from leadwise.policies.allocation import Allocation
+from leadwise.references import METRICS, References
+
+OWN = "own"
+"""The reference that belongs to the evaluator of the contrast."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """D of one allocation under one evaluator, against one reference, in one metric."""
+
+    allocation: Allocation
+    evaluator: str
+    reference_evaluator: str
+    reference_metric: str
+    metric: str
+    adaptive: Estimate
+    fixed: Estimate
+
+    @property
+    def delta(self) -> Estimate:
+        return self.adaptive - self.fixed
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """One row of ``contrasts.csv``."""
+        low, high = self.delta.interval
+        return {
+            "role": self.allocation.records.role,
+            "policy": self.allocation.policy,
+            "trained_on": self.allocation.trained_on,
+            "evaluator": self.evaluator,
+            "reference_evaluator": self.reference_evaluator,
+            "reference_metric": self.reference_metric,
+            "k": self.allocation.k,
+            "metric": self.metric,
+            "adaptive": self.adaptive.value,
+            "fixed": self.fixed.value,
+            "delta": self.delta.value,
+            "lo": low,
+            "hi": high,
+        }
+
+
+class Readings:
+    """What evaluators make of leads on the records of a role: each distinct reading is computed once.
+
+    Parameters
+    ----------
+    records
+        Everyone in the role; allocations may leave out those with too few leads.
+    evaluators
+        The evaluators that read.
+    """
+
+    def __init__(self, records: Records, evaluators: Iterable[Any], bootstrap: PatientBootstrap | None = None) -> None:
+        self.records = records
+        self.bootstrap = bootstrap or PatientBootstrap(records)
+        self.evaluators: dict[str, Any] = {}
+        for evaluator in evaluators:
+            name = evaluator_name(evaluator)
+            if self.evaluators.setdefault(name, evaluator) is not evaluator:
+                raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
+        self._scorers: dict[tuple[str, bytes], Scorer] = {}
+
+    def probabilities(
+        self, evaluator: str, records: Records, masks: Sequence[Bool[np.ndarray, "n 12"]]
+    ) -> list[Float64[np.ndarray, "n l"]]:
+        """The evaluator's probabilities on ``records`` (a part of the role) for each of the mask matrices."""
+        if evaluator not in self.evaluators:
+            raise InputError(f"There is no evaluator '{evaluator}' here; there are {', '.join(self.evaluators)}.")
+        key = (evaluator, records.rows.tobytes())
+        if key not in self._scorers:
+            self._scorers[key] = Scorer(self.evaluators[evaluator], records)
+        return list(self._scorers[key].masks(np.stack(masks)))
+
+
+def contrasts(
+    readings: Readings,
+    allocations: Iterable[Allocation],
+    references: Iterable[References],
+    reference: str = OWN,
+    metrics: Sequence[str] = METRICS,
+    reference_metric: str | None = None,
+) -> list[Contrast]:
+    """Every contrast of the allocations under every evaluator.
+
+    ``reference`` is ``"own"`` (each evaluator's own references) or the name of the evaluator whose references all use.
+    Each metric is compared with the set that is optimal for it, unless ``reference_metric`` names one for all.
+    """
+    found = {each.evaluator: each for each in references}
+    result = []
+    for records, group in _by_records(allocations):
+        for evaluator in readings.evaluators:
+            owner = evaluator if reference == OWN else reference
+            if owner not in found:
+                raise InputError(f"There are no references of evaluator '{owner}'; search them first.")
+            result += _contrasts_of(readings, records, group, evaluator, found[owner], metrics, reference_metric)
+    return result
+
+
+def _contrasts_of(
+    readings: Readings,
+    records: Records,
+    allocations: Sequence[Allocation],
+    evaluator: str,
+    references: References,
+    metrics: Sequence[str],
+    reference_metric: str | None,
+) -> list[Contrast]:
+    """All contrasts of allocations of the same records under one evaluator, with one product for all replicates."""
+    matched = {
+        (k, metric): references.best(reference_metric or _matched(metric), k)
+        for k in {allocation.k for allocation in allocations}
+        for metric in metrics
+    }
+    sets: list[LeadSet] = sorted(set(matched.values()), key=lambda leads: leads.bits)
+    masks = [allocation.masks for allocation in allocations]
+    masks += [np.tile(leads.mask, (len(records), 1)) for leads in sets]
+    arms = dict(enumerate(readings.probabilities(evaluator, records, masks)))
+    place = {leads: len(allocations) + index for index, leads in enumerate(sets)}
+    wanted: dict[int, Sequence[str]] = {index: tuple(metrics) for index in range(len(allocations))}
+    for leads, index in place.items():
+        wanted[index] = sorted({metric for (_, metric), chosen in matched.items() if chosen == leads})
+    estimates = readings.bootstrap.metrics(records, records.labels, arms, wanted)
+    return [
+        Contrast(
+            allocation=allocation,
+            evaluator=evaluator,
+            reference_evaluator=references.evaluator,
+            reference_metric=reference_metric or _matched(metric),
+            metric=metric,
+            adaptive=estimates[index, metric],
+            fixed=estimates[place[matched[allocation.k, metric]], metric],
+        )
+        for index, allocation in enumerate(allocations)
+        for metric in metrics
+    ]
+
+
+def contrasts_frame(found: Iterable[Contrast]) -> pd.DataFrame:
+    """``contrasts.csv``: one row a contrast."""
+    return pd.DataFrame([each.row for each in found])
+
+
+def interactions_frame(found: Iterable[Contrast], evaluator: str, baseline: str, reference: str = OWN) -> pd.DataFrame:
+    """``interactions.csv``: I = D under ``evaluator`` − D under ``baseline``, for all that both have.
+
+    Of ``found``, only contrasts against ``reference`` count: ``"own"``, or the evaluator whose references all use.
+    Simultaneous intervals are over all rows of the frame: one pair of evaluators, one kind of reference.
+    """
+    by_key: dict[tuple[Any, ...], dict[str, Contrast]] = {}
+    for each in found:
+        if each.reference_evaluator == (each.evaluator if reference == OWN else reference):
+            by_key.setdefault((id(each.allocation), each.metric), {})[each.evaluator] = each
+    pairs = [(pair[evaluator], pair[baseline]) for pair in by_key.values() if {evaluator, baseline} <= set(pair)]
+    if not pairs:
+        raise InputError(
+            f"No contrast was made under both '{evaluator}' and '{baseline}' with the reference '{reference}'."
+        )
+    estimates = [read.delta - base.delta for read, base in pairs]
+    low, high = simultaneous_intervals(estimates)
+    rows = [
+        {
+            "role": read.allocation.records.role,
+            "policy": read.allocation.policy,
+            "trained_on": read.allocation.trained_on,
+            "evaluator": evaluator,
+            "baseline_evaluator": baseline,
+            "reference": reference,
+            "k": read.allocation.k,
+            "metric": read.metric,
+            "d_baseline": base.delta.value,
+            "d_evaluator": read.delta.value,
+            "interaction": estimate.value,
+            "lo": estimate.interval[0],
+            "hi": estimate.interval[1],
+            "lo_simultaneous": low[index],
+            "hi_simultaneous": high[index],
+        }
+        for index, ((read, base), estimate) in enumerate(zip(pairs, estimates, strict=True))
+    ]
+    return pd.DataFrame(rows)
+
+
+def paired_frame(
+    readings: Readings, pairs: Iterable[tuple[Allocation, Allocation]], metrics: Sequence[str] = METRICS
+) -> pd.DataFrame:
+    """``paired.csv``: metric of allocation a minus that of b, under every evaluator."""
+    rows = []
+    for a, b in pairs:
+        if not np.array_equal(a.records.rows, b.records.rows) or a.k != b.k:
+            raise InputError(
+                f"{a.policy} and {b.policy} cannot be paired: they differ in their records or their budget."
+            )
+        for evaluator in readings.evaluators:
+            arms = dict(zip("ab", readings.probabilities(evaluator, a.records, [a.masks, b.masks]), strict=True))
+            estimates = readings.bootstrap.metrics(a.records, a.records.labels, arms, metrics)
+            for metric in metrics:
+                delta = estimates["a", metric] - estimates["b", metric]
+                rows.append(
+                    {
+                        "role": a.records.role,
+                        "evaluator": evaluator,
+                        "k": a.k,
+                        "metric": metric,
+                        "policy_a": a.policy,
+                        "policy_b": b.policy,
+                        "a": estimates["a", metric].value,
+                        "b": estimates["b", metric].value,
+                        "delta": delta.value,
+                        "lo": delta.interval[0],
+                        "hi": delta.interval[1],
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def contrast(allocation: Allocation, evaluator: Any, references: References, metric: str = "nll") -> pd.DataFrame:
+    """D of one allocation with its patient-cluster interval."""
+    readings = Readings(allocation.records, [evaluator])
+    return contrasts_frame(contrasts(readings, [allocation], [references], references.evaluator, [metric]))
+
+
+def interaction(
+    allocation: Allocation,
+    evaluator: Any,
+    baseline: Any,
+    references: Mapping[str, References] | Iterable[References],
+    metric: str = "nll",
+) -> pd.DataFrame:
+    """I of one allocation between any two evaluators, each against its own reference."""
+    searched = references.values() if isinstance(references, Mapping) else references
+    readings = Readings(allocation.records, [evaluator, baseline])
+    found = contrasts(readings, [allocation], searched, metrics=[metric])
+    return interactions_frame(found, evaluator_name(evaluator), evaluator_name(baseline))
+
+
+def _matched(metric: str) -> str:
+    """References are matched to ten bins, also where others are counted."""
+    return "ece" if metric.startswith("ece") else metric
+
+
+def _by_records(allocations: Iterable[Allocation]) -> list[tuple[Records, list[Allocation]]]:
+    """Allocations grouped by the records that they are for."""
+    groups: dict[bytes, tuple[Records, list[Allocation]]] = {}
+    for allocation in allocations:
+        groups.setdefault(allocation.records.rows.tobytes(), (allocation.records, []))[1].append(allocation)
+    return list(groups.values())

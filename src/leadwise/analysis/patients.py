@@ -1,0 +1,204 @@
+"""Whom choosing helps: effects patient by patient, each patient counting once.
+
+A patient's delta is the mean over his records of NLL(adaptive) − NLL(fixed); below zero, choosing helped him. His
+uncertainty U is the mean binary entropy of the evaluator's probabilities with the first lead only, averaged over his
+records. His labels are the union over his records.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float64
+
+from leadwise.analysis.bootstrap import Estimate
+from leadwise.analysis.contrasts import Readings
+from leadwise.analysis.tidy import REFERENCE, frame, row
+from leadwise.errors import InputError
+from leadwise.leads import LeadSet
+from leadwise.metrics import record_entropy, record_nll
+from leadwise.policies.allocation import Allocation
+
+UNCHANGED = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PatientEffects:
+    """Effects of one policy against a fixed set on p patients."""
+
+    allocation: Allocation
+    evaluator: str
+    delta: Float64[np.ndarray, " p"]
+    uncertainty: Float64[np.ndarray, " p"]
+    labels: Bool[np.ndarray, "p l"]
+    multiplicities: np.ndarray
+    """(r, p): the role's resample, for the patients who have an effect."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        records = self.allocation.records
+        return {
+            "role": records.role,
+            "policy": self.allocation.policy,
+            "versus": REFERENCE,
+            "evaluator": self.evaluator,
+            "reference_metric": "nll",
+            "k": self.allocation.k,
+        }
+
+
+def patient_effects(
+    readings: Readings, evaluator: str, allocation: Allocation, reference: LeadSet, first_lead: LeadSet
+) -> PatientEffects:
+    """Effects of an allocation against a fixed set, under one evaluator."""
+    records, labels = allocation.records, allocation.records.labels
+    fixed, first = (np.tile(leads.mask, (len(records), 1)) for leads in (reference, first_lead))
+    p_adaptive, p_fixed, p_first = readings.probabilities(evaluator, records, [allocation.masks, fixed, first])
+    bootstrap = readings.bootstrap
+    per_record = np.column_stack(
+        [
+            record_nll(labels, p_adaptive) - record_nll(labels, p_fixed),
+            record_entropy(p_first),
+            labels,
+            np.ones(len(records)),
+        ]
+    )
+    sums = bootstrap.patient_sums(records.patients, per_record)
+    present = sums[:, -1] > 0
+    sums = sums[present]
+    return PatientEffects(
+        allocation=allocation,
+        evaluator=evaluator,
+        delta=sums[:, 0] / sums[:, -1],
+        uncertainty=sums[:, 1] / sums[:, -1],
+        labels=sums[:, 2:-1] > 0,
+        multiplicities=bootstrap.multiplicities[:, present],
+    )
+
+
+def patients_frame(effects: PatientEffects) -> pd.DataFrame:
+    """``patients.csv``: robust summaries, uncertainty quartiles, rank correlation and subgroups, with intervals."""
+    rows = [row(effects.facts, name, estimate) for name, estimate in _summaries(effects).items()]
+    rows += [row(effects.facts, name, estimate) for name, estimate in _quartiles(effects).items()]
+    rows.append(row(effects.facts, "spearman", _spearman(effects)))
+    for (name, label), members in _subgroups(effects).items():
+        rows.append(row(effects.facts, "patients", float(members.sum()), label or name))
+        rows.append(row(effects.facts, "mean", _group_mean(effects, effects.delta, members), label or name))
+    return frame(rows)
+
+
+def overlap_frame(a: PatientEffects, b: PatientEffects) -> pd.DataFrame:
+    """Who benefits under both of two policies, under one, under none; and the Jaccard similarity of the two groups."""
+    if not np.array_equal(np.unique(a.allocation.records.patients), np.unique(b.allocation.records.patients)):
+        raise InputError("The two policies were tried on different patients, so their benefits cannot be compared.")
+    mine, theirs = a.delta < -UNCHANGED, b.delta < -UNCHANGED
+    shares = {
+        "benefit under both": mine & theirs,
+        "benefit under the first only": mine & ~theirs,
+        "benefit under the second only": ~mine & theirs,
+        "benefit under neither": ~mine & ~theirs,
+    }
+    facts = a.facts | {"versus": b.allocation.policy}
+    rows = [row(facts, name, _group_mean(a, members.astype(float))) for name, members in shares.items()]
+    rows.append(row(facts, "benefit jaccard", _group_mean(a, (mine & theirs).astype(float), mine | theirs)))
+    return frame(rows)
+
+
+def cumulative_benefit(effects: PatientEffects) -> pd.DataFrame:
+    """Benefit summed over patients, who most benefits first: policy, share of patients, cumulative mean benefit."""
+    ordered = np.sort(effects.delta)
+    count = len(ordered)
+    return pd.DataFrame(
+        {
+            "policy": effects.allocation.policy,
+            "share": np.arange(1, count + 1) / count,
+            "benefit": -np.cumsum(ordered) / count,
+        }
+    )
+
+
+def _summaries(effects: PatientEffects) -> dict[str, Estimate]:
+    """Mean, median, trimmed and winsorised means, the mean without the largest effects, and who gains or loses."""
+
+    def summarise(d: Float64[np.ndarray, " m"]) -> list[float]:
+        d = np.sort(d)
+        m = len(d)
+        five, ten = int(0.05 * m), int(0.10 * m)
+        winsorised = np.clip(d, d[five], d[m - 1 - five])
+        without = d[np.argsort(np.abs(d), kind="stable")[: m - int(np.ceil(0.01 * m))]]
+        return [
+            d.mean(),
+            float(np.median(d)),
+            d[five : m - five].mean(),
+            d[ten : m - ten].mean(),
+            winsorised.mean(),
+            without.mean() if len(without) else np.nan,
+            float((d < -UNCHANGED).mean()),
+            float((d > UNCHANGED).mean()),
+            float((np.abs(d) <= UNCHANGED).mean()),
+        ]
+
+    means = ("mean", "median", "mean trimmed 5%", "mean trimmed 10%", "mean winsorised 5%", "mean without largest 1%")
+    names = (*means, "improved", "worsened", "unchanged")
+    return dict(zip(names, _resampled(effects, effects.delta, summarise), strict=True))
+
+
+def _quartiles(effects: PatientEffects) -> dict[str, Estimate]:
+    """Mean effect and benefit rate in each quartile of uncertainty; its edges are those of the point estimate."""
+    edges = np.quantile(effects.uncertainty, [0.25, 0.5, 0.75])
+    quartile = np.searchsorted(edges, effects.uncertainty, side="left")
+    benefit = (effects.delta < -UNCHANGED).astype(float)
+    result = {}
+    for q in range(4):
+        result[f"Q{q + 1} mean"] = _group_mean(effects, effects.delta, quartile == q)
+        result[f"Q{q + 1} benefit rate"] = _group_mean(effects, benefit, quartile == q)
+    return result
+
+
+def _spearman(effects: PatientEffects) -> Estimate:
+    """Rank correlation of uncertainty and benefit, ρ(U, −delta)."""
+    from scipy.stats import rankdata
+
+    def correlate(pairs: Float64[np.ndarray, "m 2"]) -> list[float]:
+        ranks = rankdata(pairs, axis=0)
+        ranks -= ranks.mean(axis=0)
+        scale = np.sqrt((ranks**2).sum(axis=0).prod())
+        return [float(ranks[:, 0] @ ranks[:, 1] / scale) if scale > 0 else np.nan]
+
+    return _resampled(effects, np.column_stack([effects.uncertainty, -effects.delta]), correlate)[0]
+
+
+def _subgroups(effects: PatientEffects) -> dict[tuple[str, str], Bool[np.ndarray, " p"]]:
+    """Patients by number of superclasses, and with or without each label. Descriptions, not rules."""
+    labels = effects.allocation.records.label_names
+    number = effects.labels.sum(axis=1)
+    groups = {("no label", ""): number == 0, ("one label", ""): number == 1, ("several labels", ""): number >= 2}
+    for index, label in enumerate(labels):
+        groups[label, f"{label} positive"] = effects.labels[:, index]
+        groups[label, f"{label} negative"] = ~effects.labels[:, index]
+    return {key: members for key, members in groups.items() if members.any()}
+
+
+def _group_mean(
+    effects: PatientEffects, values: Float64[np.ndarray, " p"], members: Bool[np.ndarray, " p"] | None = None
+) -> Estimate:
+    """Mean over the members, with replicates; undefined in a replicate that has drawn none of them."""
+    inside = np.ones(len(values)) if members is None else members.astype(float)
+    weights = effects.multiplicities * inside
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Estimate(float(np.divide(values @ inside, inside.sum())), (weights @ values) / weights.sum(axis=1))
+
+
+def _resampled(
+    effects: PatientEffects, values: Float64[np.ndarray, "p ..."], statistic: Callable[[np.ndarray], Sequence[float]]
+) -> list[Estimate]:
+    """Statistics that are no sums: computed anew on the patients that each replicate has drawn."""
+    everyone = np.arange(len(values))
+    point = statistic(values)
+    nobody = np.full(len(point), np.nan)  # with few patients, a replicate may have drawn none who has an effect
+    replicates = np.array(
+        [statistic(values[np.repeat(everyone, drawn)]) if drawn.any() else nobody for drawn in effects.multiplicities]
+    )
+    return [Estimate(float(value), replicates[:, index]) for index, value in enumerate(point)]

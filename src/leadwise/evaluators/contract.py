@@ -1,0 +1,169 @@
+"""What an evaluator is, which ones there are, and whether yours is one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """Maps observed leads to one probability a label. A class with these two members fits; it inherits nothing.
+
+    Optional members:
+
+    - ``name``: how it is called in results (else the name of its class);
+    - ``sampling_rate``, ``length``: what it wants to be fed; signals are resampled, then cropped or zero-padded at the
+      end, to fit;
+    - ``prepare(records) -> Prepared``: whatever makes later scoring of these records cheap.
+    """
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the labels, in the order of the columns of `probabilities`."""
+
+    def probabilities(
+        self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
+    ) -> Float[np.ndarray, "n l"]:
+        """Probabilities from signals in mV, float32, in which unobserved leads are zero; no mask is empty."""
+
+
+class Prepared(Protocol):
+    """An evaluator that knows some records already. It must not let unobserved leads matter: `check_evaluator` looks.
+
+    Optional: ``subsets(masks: (s, 12)) -> (s, n, l)``, every lead set on every record, where that is cheaper at once.
+    """
+
+    def probabilities(
+        self, positions: Int[np.ndarray, " m"], masks: Bool[np.ndarray, "m 12"]
+    ) -> Float[np.ndarray, "m l"]:
+        """Probabilities for the records at these positions of the records that were prepared."""
+
+
+Builder = Callable[[Records, Records], Any]
+
+_BUILDERS: dict[str, Builder] = {}
+
+
+def register_evaluator(name: str) -> Callable[[Builder], Builder]:
+    """Make ``build(train, validation) -> Evaluator`` known under a name."""
+
+    def register(build: Builder) -> Builder:
+        _BUILDERS[name] = build
+        return build
+
+    return register
+
+
+def list_evaluators() -> list[str]:
+    """Names of all registered evaluators."""
+    import leadwise.evaluators.logistic  # noqa: F401  registers its evaluators
+
+    return sorted(_BUILDERS)
+
+
+def build_evaluator(name: str, train: Records, validation: Records) -> Any:
+    """Fit a registered evaluator."""
+    if name not in list_evaluators():
+        raise InputError(f"There is no evaluator '{name}'; there are {', '.join(list_evaluators())}.")
+    return _BUILDERS[name](train, validation)
+
+
+def evaluator_name(evaluator: Any) -> str:
+    """How an evaluator is called in results."""
+    return str(getattr(evaluator, "name", type(evaluator).__name__))
+
+
+def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -> None:
+    """Raise `InputError` with a sentence unless an evaluator keeps the contract on (a few of) these records.
+
+    Looked at: labels, shape and range of its answers; that they are the same when asked again, and whatever else is in
+    the batch; that unobserved leads do not matter; that a prepared evaluator answers as an unprepared one; and that
+    nothing handed over is changed.
+    """
+    from leadwise.evaluators.scoring import Scorer
+
+    name = evaluator_name(evaluator)
+    if not isinstance(evaluator, Evaluator):
+        raise InputError(f"Evaluator {name} needs an attribute 'labels' and a method 'probabilities(signals, masks)'.")
+    sample = _detached(records.select(slice(0, 16)))
+    n, rng = len(sample), np.random.default_rng(0)
+    masks = (rng.random((n, 12)) < 0.4) & sample.available
+    masks[np.arange(n), sample.available.argmax(axis=1)] = True
+
+    def ask(of: Records, with_masks: Bool[np.ndarray, "n 12"]) -> Float[np.ndarray, "n l"]:
+        return Scorer(evaluator, of).masks(with_masks)
+
+    def demand(same: Float[np.ndarray, "n l"], as_before: Float[np.ndarray, "n l"], complaint: str) -> None:
+        difference = np.abs(same - as_before).max()
+        if difference > tolerance:
+            raise InputError(f"Evaluator {name} {complaint} (probabilities differ by up to {difference:.2g}).")
+
+    Scorer(_Watched(evaluator), sample).masks(masks)
+    answer = ask(sample, masks)
+    demand(ask(sample, masks), answer, "is not deterministic: asked twice, it answers differently")
+    alone = np.concatenate([ask(sample[i], masks[i : i + 1]) for i in range(n)])
+    demand(alone, answer, "lets the other records of a batch change its answer")
+    order = rng.permutation(n)
+    demand(ask(sample.select(order), masks[order]), answer[order], "answers by the position in the batch")
+    noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
+    changed = np.where(masks[..., None], sample.signals[:], noise)
+    demand(ask(_detached(sample, changed), masks), answer, "lets leads matter that were not observed")
+    if hasattr(evaluator, "prepare"):
+        few = masks[:3] & sample.available.all(axis=0)
+        few[:, sample.available.all(axis=0).argmax()] = True
+        at_once = Scorer(evaluator, sample).subsets(few)
+        for mask, together in zip(few, at_once, strict=True):
+            demand(together, ask(sample, np.tile(mask, (n, 1))), "answers differently for all lead sets at once")
+        plain = _Unprepared(evaluator)
+        demand(Scorer(plain, sample).masks(masks), answer, "answers differently from prepared records and from signals")
+
+
+class _Unprepared:
+    """An evaluator without its shortcuts."""
+
+    def __init__(self, evaluator: Any) -> None:
+        self.name, self.labels = evaluator_name(evaluator), evaluator.labels
+        self.probabilities = evaluator.probabilities
+        for optional in ("sampling_rate", "length"):
+            if hasattr(evaluator, optional):
+                setattr(self, optional, getattr(evaluator, optional))
+
+
+class _Watched(_Unprepared):
+    """An evaluator without its shortcuts, of which we look whether it changes what it is given."""
+
+    def __init__(self, evaluator: Any) -> None:
+        super().__init__(evaluator)
+        self.probabilities = self._watch
+        self._of = evaluator
+
+    def _watch(self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Any:
+        before = signals.copy(), masks.copy()
+        answer = self._of.probabilities(signals, masks)
+        if not (np.array_equal(signals, before[0]) and np.array_equal(masks, before[1])):
+            raise InputError(
+                f"Evaluator {self.name} changes the signals or masks that it is given; let it work on a copy."
+            )
+        return answer
+
+
+def _detached(records: Records, microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> Records:
+    """The same records as a cohort of their own, without a cache, with other signals if given."""
+    cohort = records.cohort
+    own = replace(
+        cohort,
+        **{
+            name: getattr(cohort, name)[records.rows]
+            for name in ("ids", "patients", "folds", "age", "sex", "quality", "missing")
+        },
+        _signals=records.signals[:] if microvolts is None else microvolts.astype(np.int16),
+        _labels=records.labels,
+        cache=None,
+    )
+    return own.records

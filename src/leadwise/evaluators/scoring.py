@@ -1,0 +1,163 @@
+"""The one way from leads to probabilities. Nothing else in the package calls an evaluator.
+
+Scoring matches labels by name, zeroes unobserved leads before an evaluator sees them, scores each distinct pair of
+record and mask once, and checks what comes back. Memory: `BATCH` recordings, and the answer.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name
+from leadwise.leads import LEADS, LeadSet
+
+BATCH = 256
+"""Recordings handed to an evaluator at once, about 12 MB of signals."""
+
+_BIT = 1 << np.arange(12)
+
+
+def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
+    """Probabilities of the cohort's labels for each record, read with the leads of its own mask.
+
+    ``masks`` has one row a record, or several such matrices stacked: pairs that they share are scored once.
+    """
+    return Scorer(evaluator, records).masks(masks)
+
+
+def score_subsets(
+    evaluator: Any, records: Records, lead_sets: Iterable[LeadSet] | Bool[np.ndarray, "s 12"]
+) -> Float64[np.ndarray, "s n l"]:
+    """Probabilities for every record, read with each of the lead sets. The answer takes 8·s·n·l bytes."""
+    masks = (
+        lead_sets
+        if isinstance(lead_sets, np.ndarray)
+        else np.array([leads.mask for leads in lead_sets], dtype=bool).reshape(-1, len(LEADS))
+    )
+    return Scorer(evaluator, records).subsets(masks)
+
+
+class Scorer:
+    """An evaluator on some records, prepared once for many questions."""
+
+    def __init__(self, evaluator: Any, records: Records) -> None:
+        if not len(records):
+            raise InputError(
+                f"There are no records to score in {records.name}; choose a role or selection that has some."
+            )
+        self.evaluator, self.records = evaluator, records
+        self._columns = _match_labels(evaluator, records)
+        self._available = records.available
+        prepare = getattr(evaluator, "prepare", None)
+        fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
+        self._prepared: Any = prepare(records) if prepare and fits else _FromSignals(evaluator, records)
+
+    def masks(self, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
+        """See `score`."""
+        _check_masks(masks)
+        n = len(self.records)
+        if masks.shape[-2] != n:
+            raise InputError(f"There are {n} records but masks for {masks.shape[-2]}; give one mask a record.")
+        self._check_available(masks & ~self._available)
+        pairs = (masks @ _BIT + 4096 * np.arange(n)).ravel()
+        distinct, inverse = np.unique(pairs, return_inverse=True)
+        positions, bits = distinct // 4096, distinct % 4096
+        answer = np.empty((len(distinct), len(self._columns)))
+        for start in range(0, len(distinct), BATCH):
+            part = slice(start, start + BATCH)
+            batch_masks = (bits[part, None] & _BIT).astype(bool)
+            said = np.asarray(self._prepared.probabilities(positions[part], batch_masks))
+            answer[part] = self._checked(said, positions[part])
+        return answer[inverse].reshape(*masks.shape[:-1], len(self._columns))
+
+    @property
+    def at_once(self) -> bool:
+        """Whether many lead sets are cheaper at once than one after the other."""
+        return hasattr(self._prepared, "subsets")
+
+    def subsets(self, masks: Bool[np.ndarray, "s 12"]) -> Float64[np.ndarray, "s n l"]:
+        """See `score_subsets`."""
+        _check_masks(masks)
+        self._check_available(masks.any(axis=0) & ~self._available)
+        n = len(self.records)
+        if not (self.at_once and len(masks)):
+            return self.masks(np.repeat(masks[:, None], n, axis=1))
+        answer, due = np.asarray(self._prepared.subsets(masks)), (len(masks), n, len(self._columns))
+        if answer.shape != due:
+            raise InputError(
+                f"Evaluator {evaluator_name(self.evaluator)} answered in shape {answer.shape}, where {due} was due."
+            )
+        flat = self._checked(answer.reshape(len(masks) * n, -1), np.tile(np.arange(n), len(masks)))
+        return flat.reshape(due)
+
+    def _check_available(self, wanting: Bool[np.ndarray, "*many n 12"]) -> None:
+        if wanting.any():
+            *_, record, lead = np.argwhere(wanting)[0]
+            raise InputError(
+                f"Record {self.records.ids[record]} has no lead {LEADS[lead]}, so it cannot be read with it."
+            )
+
+    def _checked(
+        self, probabilities: Float[np.ndarray, "m any"], positions: Int[np.ndarray, " m"]
+    ) -> Float64[np.ndarray, "m l"]:
+        """What an evaluator said, in the cohort's order of labels, or a sentence about what is wrong with it."""
+        name, expected = evaluator_name(self.evaluator), (len(positions), len(self.evaluator.labels))
+        if probabilities.shape != expected:
+            raise InputError(f"Evaluator {name} answered in shape {probabilities.shape}, where {expected} was due.")
+        low, high = probabilities.min(), probabilities.max()
+        if not (low >= 0 and high <= 1):
+            finite = np.isfinite(probabilities).all(axis=1)
+            if not finite.all():
+                worst = self.records.ids[positions[np.argmin(finite)]]
+                raise InputError(f"Evaluator {name} gave no finite probability for record {worst}.")
+            worst_value = low if low < 0 else high
+            raise InputError(f"Evaluator {name} gave {worst_value:g} as a probability; are these logits?")
+        return probabilities[:, self._columns].astype(np.float64, copy=False)
+
+
+class _FromSignals:
+    """Feeds an evaluator that has no `prepare` from the recordings."""
+
+    def __init__(self, evaluator: Any, records: Records) -> None:
+        self.evaluator, self.signals = evaluator, records.signals
+        rate = getattr(evaluator, "sampling_rate", None) or records.sampling_rate
+        ratio = Fraction(rate).limit_denominator(1000) / Fraction(records.sampling_rate).limit_denominator(1000)
+        self.resample = (ratio.numerator, ratio.denominator)
+        self.length = getattr(evaluator, "length", None)
+
+    def probabilities(
+        self, positions: Int[np.ndarray, " m"], masks: Bool[np.ndarray, "m 12"]
+    ) -> Float[np.ndarray, "m any"]:
+        signals = self.signals.millivolts(positions)
+        signals[~masks] = 0
+        if self.resample != (1, 1):
+            from scipy.signal import resample_poly
+
+            signals = resample_poly(signals, *self.resample, axis=2).astype(np.float32)
+        if self.length:
+            signals = signals[..., : self.length]
+            signals = np.pad(signals, ((0, 0), (0, 0), (0, self.length - signals.shape[2])))
+        return np.asarray(self.evaluator.probabilities(signals, masks))
+
+
+def _match_labels(evaluator: Any, records: Records) -> Int[np.ndarray, " l"]:
+    """Columns of the evaluator's answers in the cohort's order of labels."""
+    theirs = list(evaluator.labels)
+    if sorted(theirs) != sorted(records.label_names):
+        raise InputError(
+            f"Evaluator {evaluator_name(evaluator)} answers for {', '.join(theirs)}; "
+            f"the cohort has {', '.join(records.label_names)}."
+        )
+    return np.array([theirs.index(label) for label in records.label_names])
+
+
+def _check_masks(masks: np.ndarray) -> None:
+    if masks.shape[-1] != len(LEADS):
+        raise InputError(f"A mask has 12 entries, one a lead; these have {masks.shape[-1]}.")
+    if not masks.any(axis=-1).all():
+        raise InputError("A mask is empty; every record must be read with at least one lead.")

@@ -1,0 +1,1 @@
+"""What chooses leads."""

@@ -1,0 +1,204 @@
+"""The best fixed lead set for an evaluator, a metric and a budget, found by trying every one.
+
+Ties are broken by the metric, then by NLL, both rounded to 1e-12, then by the lexicographic order of the lead indices.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float64
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.scoring import Scorer
+from leadwise.leads import CLINICAL_SETS, LeadSet, subsets
+from leadwise.metrics import CLIP, Labels, bin_of
+from leadwise.progress import progress
+from leadwise.store import atomic_file
+
+METRICS = ("nll", "brier", "ece")
+BUDGETS = (1, 2, 3, 4, 6, 8)
+
+_BYTES_AT_ONCE = 8 << 20
+"""Probabilities of so many lead sets are held at once that they take about this much: it fits the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Every candidate of a search with its metrics, and so the best of them."""
+
+    evaluator: str
+    candidates: pd.DataFrame
+    """One row a lead set: k, bits, nll, brier, ece; within k in lexicographic order."""
+    left_out: dict[int, int]
+    """For each k, how many records were left out because they have fewer leads."""
+
+    def best(self, metric: str, k: int) -> LeadSet:
+        """The reference for a metric and a budget."""
+        return LeadSet(int(self.ranking(metric, k)["bits"].iloc[0]))
+
+    def ranking(self, metric: str, k: int) -> pd.DataFrame:
+        """All candidates of size k, best first, with their margin to the best."""
+        if metric not in METRICS:
+            raise InputError(f"References are matched to {', '.join(METRICS)}; '{metric}' is none of them.")
+        of_size = self.candidates[self.candidates["k"] == k].reset_index(drop=True)
+        if of_size.empty:
+            raise InputError(f"The search for {self.evaluator} has no sets of {k} leads; search that budget too.")
+        # candidates are in lexicographic order within k, and a stable sort keeps it
+        order = np.lexsort((of_size["nll"].round(12), of_size[metric].round(12)))
+        ranked = of_size.iloc[order].reset_index(drop=True)
+        return ranked.assign(margin=ranked[metric] - ranked[metric].iloc[0])
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """evaluator, metric, k, leads, value, candidates: one row a reference."""
+        rows = []
+        for k in sorted(self.candidates["k"].unique().tolist()):
+            for metric in METRICS:
+                ranked = self.ranking(metric, k)
+                leads, value = str(LeadSet(int(ranked["bits"].iloc[0]))), float(ranked[metric].iloc[0])
+                rows.append((self.evaluator, metric, k, leads, value, len(ranked)))
+        return pd.DataFrame(rows, columns=["evaluator", "metric", "k", "leads", "value", "candidates"])
+
+    def clinical(self) -> pd.DataFrame:
+        """The named clinical sets among the candidates: name, leads, k, metrics, and rank among sets of their size."""
+        rows = []
+        for name, leads in CLINICAL_SETS.items():
+            if leads.bits in self.candidates["bits"].to_numpy():
+                row: dict[str, Any] = {"name": name, "leads": str(leads), "k": len(leads)}
+                for metric in METRICS:
+                    ranked = self.ranking(metric, len(leads))
+                    at = int(np.flatnonzero(ranked["bits"] == leads.bits)[0])
+                    row |= {metric: float(ranked[metric].iloc[at]), f"{metric}_rank": at + 1}
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def search_references(
+    evaluator: Any, records: Records, budgets: Sequence[int] = BUDGETS, ledger: Path | None = None
+) -> References:
+    """Score every lead set of every budget on ``records``.
+
+    Where records lack leads, those with fewer than k are left out at budget k, and candidates come from the leads that
+    all others have. With a ``ledger`` file each finished lead set is a line that no kill can take back: an interrupted
+    search of the same evaluator on the same records goes on from there.
+    """
+    budgets = sorted(set(budgets))
+    groups = list(_groups(records, budgets))
+    done = _Ledger(ledger, evaluator, records) if ledger else None
+    rows = []
+    with progress("Searching lead sets", sum(len(masks) for _, _, masks in groups)) as advance:
+        for k, kept, masks in groups:
+            scorer = Scorer(evaluator, kept)
+            labels = kept.labels
+            bits = masks @ (1 << np.arange(12))
+            known = done.values if done else {}
+            todo = np.array([b not in known for b in bits], dtype=bool)
+            found = dict(known)
+            advance(int((~todo).sum()))
+            for part, values in _metrics_of(scorer, labels, masks[todo]):
+                for one, row in zip(bits[todo][part].tolist(), values.tolist(), strict=True):
+                    found[one] = row
+                    if done:
+                        done.add(one, row)
+                advance(len(values))
+            rows += [(k, int(b), *found[int(b)]) for b in bits]
+    left_out = {k: len(records) - len(kept) for k, kept, _ in groups}
+    return References(evaluator_name(evaluator), pd.DataFrame(rows, columns=["k", "bits", *METRICS]), left_out)
+
+
+def subset_metrics(labels: Labels, probabilities: Float64[np.ndarray, "s n l"]) -> Float64[np.ndarray, "s 3"]:
+    """NLL, Brier and ten-bin ECE of each lead set, as `leadwise.metrics` has them, for many sets at once.
+
+    The NLL is Σ log q over q, the probability of what was the case, here as |(1 − y) − p|. A logarithm costs as much as
+    ten products, so it is taken of products of a few q each: with q ≥ 1e-12, twenty of them stay far above the smallest
+    double. Their sign is taken away last, where there are fewest.
+    """
+    sets, n, n_labels = probabilities.shape
+    bins = 10
+    cell = bin_of(probabilities, bins)
+    cell += bins * np.arange(n_labels)
+    cell += bins * n_labels * np.arange(sets)[:, None, None]
+    residual = probabilities - labels
+    sums = np.bincount(cell.ravel(), residual.ravel(), minlength=sets * n_labels * bins)
+    ece = np.abs(sums.reshape(sets, n_labels * bins)).sum(axis=1) / (n * n_labels)
+    brier = np.einsum("snl,snl->s", residual, residual) / (n * n_labels)
+    q = np.clip(probabilities, CLIP, 1 - CLIP, out=residual)
+    q -= ~labels
+    q = q.reshape(sets, -1)
+    block = 20
+    whole = q.shape[1] // block * block
+    nll = -np.log(np.abs(q[:, :whole].reshape(sets, -1, block).prod(axis=2))).sum(axis=1)
+    nll -= np.log(np.abs(q[:, whole:])).sum(axis=1)
+    return np.stack([nll / (n * n_labels), brier, ece], axis=1)
+
+
+def _metrics_of(
+    scorer: Scorer, labels: Labels, masks: Bool[np.ndarray, "s 12"]
+) -> Iterator[tuple[slice, Float64[np.ndarray, "m 3"]]]:
+    """Metrics of all lead sets, some at a time, in order, on all cores (NumPy lets go of the interpreter).
+
+    Without a shortcut they go one by one: each is then safe as soon as it is scored, and nobody promised that such an
+    evaluator may be called from two threads.
+    """
+    at_once = max(1, _BYTES_AT_ONCE // (8 * labels.size)) if scorer.at_once else 1
+    parts = [slice(start, start + at_once) for start in range(0, len(masks), at_once)]
+    with ThreadPoolExecutor(os.cpu_count() if scorer.at_once else 1) as pool:
+        yield from zip(
+            parts, pool.map(lambda part: subset_metrics(labels, scorer.subsets(masks[part])), parts), strict=True
+        )
+
+
+def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Records, Bool[np.ndarray, "s 12"]]]:
+    """For each budget, the records that have enough leads, and the lead sets that all of those have."""
+    available = records.available
+    for k in budgets:
+        masks = subsets(k)
+        enough = available.sum(axis=1) >= k
+        if not enough.any():
+            raise InputError(f"No record of {records.name} has {k} leads; search smaller budgets.")
+        possible = masks[~(masks & ~available[enough].all(axis=0)).any(axis=1)]
+        if not len(possible):
+            raise InputError(f"The records of {records.name} share fewer than {k} leads; search smaller budgets.")
+        yield k, records if enough.all() else records.select(enough), possible
+
+
+class _Ledger:
+    """Finished lead sets on disk, a line each."""
+
+    def __init__(self, path: Path, evaluator: Any, records: Records) -> None:
+        self.path = path
+        self.values: dict[int, list[float]] = {}
+        facts = records.ids.astype("<i8"), records.labels, records.available
+        same = sha256(b"".join(fact.tobytes() for fact in facts)).hexdigest()
+        head = {"evaluator": evaluator_name(evaluator), "weights": getattr(evaluator, "sha256", None), "records": same}
+        if not path.exists():
+            with atomic_file(path) as draft:
+                draft.write_text(json.dumps(head) + "\n")
+            return
+        content = path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]  # what follows the last line break was torn by a kill
+        try:
+            first, *lines = [json.loads(line) for line in whole.splitlines()]
+            self.values = {int(bits): [float(value) for value in metrics] for bits, *metrics in lines}
+        except (ValueError, TypeError):
+            raise InputError(f"{path} is not the ledger of a search; name another file.") from None
+        if first != head:
+            raise InputError(f"{path} belongs to the search of another evaluator or other records; name another file.")
+        os.truncate(path, len(whole))
+
+    def add(self, bits: int, metrics: list[float]) -> None:
+        self.values[bits] = metrics
+        with self.path.open("a") as file:
+            file.write(json.dumps([bits, *metrics]) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
