@@ -2,12 +2,19 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadwise.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def file_sha256(path: Path) -> str:
@@ -54,6 +61,37 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         _flush(path.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_tensors(path: Path, tensors: dict[str, "np.ndarray"], format: str, facts: dict[str, Any]) -> None:
+    """One safetensors file, with the name of its format and facts in the header."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    # safetensors writes an array's memory as it lies, and reads it as if it lay row by row
+    whole = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    with atomic_file(path) as draft:
+        save_file(whole, draft, {"facts": json.dumps({"format": format} | facts)})  # several keys come in random order
+
+
+def read_tensors(path: Path, format: str) -> tuple[dict[str, "np.ndarray"], dict[str, Any]]:
+    """What `write_tensors` wrote, if it is of this format."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} is not a readable {format}: {error}.") from None
+    try:
+        facts = json.loads(header["facts"])
+        found = facts["format"]
+    except (KeyError, TypeError, ValueError):
+        found = None
+    if found != format:
+        raise InputError(f"{path} holds '{found}', not '{format}'; make the file again.")
+    return tensors, facts
 
 
 @contextmanager

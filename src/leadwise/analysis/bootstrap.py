@@ -130,7 +130,7 @@ class PatientBootstrap:
         for arm, probabilities in arms.items():
             for metric in wanted[arm]:
                 sums, reduce = _sums_of(metric, labels, probabilities, cluster, len(self.patients))
-                content = sha256(np.ascontiguousarray(sums)).digest()
+                content = sha256(sums.tobytes()).digest()
                 if content not in place:
                     place[content] = slice(at, at + sums.shape[1])
                     at += sums.shape[1]

@@ -79,6 +79,12 @@ def evaluator_name(evaluator: Any) -> str:
     return str(getattr(evaluator, "name", type(evaluator).__name__))
 
 
+def evaluator_sha256(evaluator: Any) -> str | None:
+    """Hash of an evaluator's weights, by which policies and bundles know it; None if it has none."""
+    digest = getattr(evaluator, "sha256", None)
+    return None if digest is None else str(digest)
+
+
 def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -> None:
     """Raise `InputError` with a sentence unless an evaluator keeps the contract on (a few of) these records.
 

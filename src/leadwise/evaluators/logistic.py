@@ -1,8 +1,8 @@
 """The controlled evaluator: ten statistics a lead, and a logistic regression that knows which leads it was given."""
 
+import hashlib
 import json
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from leadwise.evaluators.masks import frozen_masks, random_masks
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import STATISTICS, lead_statistics, waveform_statistics
 from leadwise.metrics import calibration_line
-from leadwise.store import atomic_file
+from leadwise.store import read_tensors, write_tensors
 
 FORMAT = "leadwise logistic evaluator 1"
 
@@ -87,7 +87,7 @@ class LogisticEvaluator:
         z = np.tile(self._standardised(chosen), (self.repeats, 1, 1)) * masks[..., None]
         inputs = np.concatenate([z.reshape(len(masks), -1), masks], axis=1)
         seen = masks.any(axis=1)
-        # Newton reaches the one optimum to the last digits, so that the weights do not depend on the processor
+        # Newton comes so near to the one optimum that the answers do not depend on the processor
         settings = {"C": self.strength, "class_weight": self.class_weight, "solver": "newton-cholesky", "tol": 1e-8}
         models = [
             LogisticRegression(**settings).fit(inputs[seen], np.tile(labels[:, column], self.repeats)[seen])
@@ -137,37 +137,14 @@ class LogisticEvaluator:
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings included."""
-        from safetensors.numpy import save_file
-
-        # safetensors writes an array's memory as it lies, and reads it as if it lay row by row
-        tensors = {name: np.ascontiguousarray(getattr(self, f"{name}_")) for name in _TENSORS}
-        facts = {
-            "format": FORMAT,
-            "settings": self._settings(),
-            "labels": list(self.labels),
-            "sampling_rate": self.sampling_rate,
-        }
-        with atomic_file(path) as draft:
-            save_file(tensors, draft, {"facts": json.dumps(facts)})  # one key: several come in random order
+        tensors = {name: getattr(self, f"{name}_") for name in _TENSORS}
+        facts = {"settings": self._settings(), "labels": list(self.labels), "sampling_rate": self.sampling_rate}
+        write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
     def load(cls, path: Path) -> "LogisticEvaluator":
         """Read what `save` wrote."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(path, "numpy") as file:
-                header = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
-        except (OSError, SafetensorError) as error:
-            raise InputError(f"{path} is not a readable evaluator: {error}.") from None
-        try:
-            facts = json.loads(header["facts"])
-            found = facts["format"]
-        except (KeyError, TypeError, ValueError):
-            found = None
-        if found != FORMAT:
-            raise InputError(f"{path} holds '{found}', not '{FORMAT}'; save the evaluator again.")
+        tensors, facts = read_tensors(path, FORMAT)
         try:
             evaluator = cls(**facts["settings"])
             evaluator.labels, evaluator.sampling_rate = facts["labels"], facts["sampling_rate"]
@@ -179,11 +156,12 @@ class LogisticEvaluator:
 
     @property
     def sha256(self) -> str:
-        """What it answers, in one hash: the same for two evaluators with the same weights, whatever their names."""
-        facts = [list(self.labels), self.sampling_rate, self.statistics, self.clip]
-        digest = sha256(json.dumps(facts).encode())
+        """Hash of everything that decides its answers."""
+        digest = hashlib.sha256(
+            json.dumps([list(self.labels), self.sampling_rate, self.clip, self.statistics]).encode()
+        )
         for name in _TENSORS:
-            digest.update(np.ascontiguousarray(getattr(self, f"{name}_"), dtype="<f8").tobytes())
+            digest.update(np.ascontiguousarray(getattr(self, f"{name}_"), "<f8").tobytes())
         return digest.hexdigest()
 
     @property

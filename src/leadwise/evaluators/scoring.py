@@ -63,27 +63,32 @@ class Scorer:
         n = len(self.records)
         if masks.shape[-2] != n:
             raise InputError(f"There are {n} records but masks for {masks.shape[-2]}; give one mask a record.")
-        self._check_available(masks & ~self._available)
-        pairs = (masks @ _BIT + 4096 * np.arange(n)).ravel()
-        distinct, inverse = np.unique(pairs, return_inverse=True)
-        positions, bits = distinct // 4096, distinct % 4096
+        flat = self.pairs(np.tile(np.arange(n), masks.size // (12 * n)), masks.reshape(-1, 12))
+        return flat.reshape(*masks.shape[:-1], len(self._columns))
+
+    def pairs(self, positions: Int[np.ndarray, " m"], masks: Bool[np.ndarray, "m 12"]) -> Float64[np.ndarray, "m l"]:
+        """Probabilities for the records at these positions, each under its own mask; equal pairs are scored once."""
+        _check_masks(masks)
+        self._check_available(masks & ~self._available[positions], self.records.ids[positions])
+        distinct, inverse = np.unique(masks @ _BIT + 4096 * positions, return_inverse=True)
+        where, bits = distinct // 4096, distinct % 4096
         answer = np.empty((len(distinct), len(self._columns)))
         for start in range(0, len(distinct), BATCH):
             part = slice(start, start + BATCH)
             batch_masks = (bits[part, None] & _BIT).astype(bool)
-            said = np.asarray(self._prepared.probabilities(positions[part], batch_masks))
-            answer[part] = self._checked(said, positions[part])
-        return answer[inverse].reshape(*masks.shape[:-1], len(self._columns))
+            said = np.asarray(self._prepared.probabilities(where[part], batch_masks))
+            answer[part] = self._checked(said, where[part])
+        return answer[inverse]
 
     @property
     def at_once(self) -> bool:
-        """Whether many lead sets are cheaper at once than one after the other."""
+        """Whether many lead sets cost less together than one by one."""
         return hasattr(self._prepared, "subsets")
 
     def subsets(self, masks: Bool[np.ndarray, "s 12"]) -> Float64[np.ndarray, "s n l"]:
         """See `score_subsets`."""
         _check_masks(masks)
-        self._check_available(masks.any(axis=0) & ~self._available)
+        self._check_available(masks.any(axis=0) & ~self._available, self.records.ids)
         n = len(self.records)
         if not (self.at_once and len(masks)):
             return self.masks(np.repeat(masks[:, None], n, axis=1))
@@ -95,12 +100,10 @@ class Scorer:
         flat = self._checked(answer.reshape(len(masks) * n, -1), np.tile(np.arange(n), len(masks)))
         return flat.reshape(due)
 
-    def _check_available(self, wanting: Bool[np.ndarray, "*many n 12"]) -> None:
+    def _check_available(self, wanting: Bool[np.ndarray, "m 12"], ids: Int[np.ndarray, " m"]) -> None:
         if wanting.any():
-            *_, record, lead = np.argwhere(wanting)[0]
-            raise InputError(
-                f"Record {self.records.ids[record]} has no lead {LEADS[lead]}, so it cannot be read with it."
-            )
+            record, lead = np.argwhere(wanting)[0]
+            raise InputError(f"Record {ids[record]} has no lead {LEADS[lead]}, so it cannot be read with it.")
 
     def _checked(
         self, probabilities: Float[np.ndarray, "m any"], positions: Int[np.ndarray, " m"]

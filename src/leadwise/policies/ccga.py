@@ -1,0 +1,123 @@
+"""Cohort-Conditional Greedy Acquisition: what did a lead gain in training records that looked like this one?"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.scoring import Scorer
+from leadwise.leads import lead_index
+from leadwise.policies.learned import BUDGETS, FORMAT, check_identity, identity, ranking_of_all, read_policy
+from leadwise.policies.observation import Observation
+from leadwise.policies.states import candidate_gains, random_states
+from leadwise.store import write_tensors
+
+
+class CCGA:
+    """Conditional mean gains of the training role, no network.
+
+    The diagnostic state is the logits of the current probabilities, at the same number of acquired leads. A lead's
+    predicted gain is its mean gain in those of the ``neighbours`` nearest training states in which it could be chosen.
+
+    Parameters
+    ----------
+    target, first_lead, state_evaluator, name, states, budgets, seed
+        As for the learned policies.
+    neighbours
+        How many training states a mean is taken over.
+    """
+
+    kind = "ccga"
+    scores_are_gains = True
+    budget_agnostic = True
+
+    def __init__(
+        self,
+        target: Any,
+        first_lead: Sequence[str],
+        state_evaluator: Any = None,
+        name: str | None = None,
+        states: int = 48_000,
+        neighbours: int = 200,
+        budgets: Sequence[int] = BUDGETS,
+        seed: int = 0,
+    ) -> None:
+        self.target, self.first_lead = target, ranking_of_all(first_lead)
+        self.state_evaluator = target if state_evaluator is None else state_evaluator
+        self.name, self.states, self.neighbours = name or self.kind, states, neighbours
+        self.budgets, self.seed = tuple(budgets), seed
+
+    def fit(self, train: Records, _validation: Records | None = None) -> "CCGA":
+        """Remember training states: their logits, number of leads, and every lead's gain."""
+        rng = np.random.default_rng([self.seed, 2])
+        ranking = [lead_index(lead) for lead in self.first_lead]
+        states = random_states(train, ranking, self.states, self.budgets, rng)
+        target = Scorer(self.target, train)
+        same = self.state_evaluator is self.target
+        seen = (target if same else Scorer(self.state_evaluator, train)).pairs(states.positions, states.masks)
+        self._remember(_logits(seen), states.masks.sum(axis=1), candidate_gains(target, states))
+        return self
+
+    def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
+        """Mean gain of each lead among the nearest training states with as many leads."""
+        if observation.probabilities is None:
+            raise InputError(f"Policy {self.name} needs a first lead: without probabilities it has no state.")
+        logits, acquired = _logits(observation.probabilities), observation.mask.sum(axis=1)
+        scores = np.empty((len(observation), 12))
+        for size in np.unique(acquired):
+            rows = acquired == size
+            scores[rows] = self._mean_gains(int(size), logits[rows])
+        return scores
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """The lead with the largest mean gain among those that can be chosen."""
+        return np.where(observation.candidates, self.scores(observation), -np.inf).argmax(axis=1)
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file, settings and the evaluators' hashes included."""
+        names = ("first_lead", "name", "states", "neighbours", "budgets", "seed")
+        facts = {
+            "kind": self.kind,
+            "settings": {name: getattr(self, name) for name in names},
+            "target": identity(self.target),
+            "state_evaluator": identity(self.state_evaluator),
+        }
+        tensors = {"logits": self.logits_, "sizes": self.sizes_, "gains": self.gains_}
+        write_tensors(path, tensors, FORMAT, facts)
+
+    @classmethod
+    def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "CCGA":
+        """Read what `save` wrote; the state evaluator must be the one it was trained with, by hash."""
+        tensors, facts = read_policy(path, cls.kind)
+        check_identity(path, facts, state_evaluator=state_evaluator, target=target)
+        policy = cls(target or state_evaluator, state_evaluator=state_evaluator, **facts["settings"])
+        policy._remember(tensors["logits"], tensors["sizes"], tensors["gains"])
+        return policy
+
+    def _remember(
+        self, logits: Float64[np.ndarray, "m l"], sizes: Int[np.ndarray, " m"], gains: Float64[np.ndarray, "m 12"]
+    ) -> None:
+        from scipy.spatial import KDTree
+
+        self.logits_, self.sizes_, self.gains_ = logits, sizes, gains
+        groups = {int(size): sizes == size for size in np.unique(sizes)}
+        self._trees = {size: (KDTree(logits[rows]), gains[rows]) for size, rows in groups.items()}
+
+    def _mean_gains(self, size: int, logits: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n 12"]:
+        # a budget beyond those that it was meant for is served by the nearest number of leads that it knows
+        tree, gains = self._trees[min(self._trees, key=lambda known: (abs(known - size), known))]
+        _, index = tree.query(logits, k=min(self.neighbours, len(gains)), workers=-1)
+        near = gains[index.reshape(len(logits), -1)]
+        known = ~np.isnan(near)
+        count = known.sum(axis=1)
+        # a lead that no neighbour could still choose is not preferred to any that one could
+        return np.where(count > 0, np.where(known, near, 0).sum(axis=1) / np.maximum(count, 1), -1e9)
+
+
+def _logits(probabilities: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
+    p = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    return np.log(p / (1 - p))

@@ -1,0 +1,104 @@
+"""Controls that separate conditioning on the patient from mere diversity of lead sets."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int, UInt64
+
+from leadwise.cohort.cohort import Records
+from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.statistics import lead_statistics
+from leadwise.leads import LeadSet
+from leadwise.policies.observation import Observation
+
+
+class CohortState:
+    """A trained policy that is fed the training role's average state under the same mask: one set a budget.
+
+    Parameters
+    ----------
+    policy
+        The trained policy.
+    name
+        How it is called in results.
+    """
+
+    kind = "cohort-state"
+    scores_are_gains = False
+
+    def __init__(self, policy: Any, name: str = "cohort-state") -> None:
+        self.policy, self.name = policy, name
+        self.first_lead, self.target = policy.first_lead, policy.target
+        self.state_evaluator = None  # its probabilities are averages, not this record's
+        self.budget_agnostic = getattr(policy, "budget_agnostic", False)
+
+    def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
+        """Take the averages from the train role."""
+        self.statistics_ = lead_statistics(train).mean(axis=0)
+        self._scorer = Scorer(self.policy.state_evaluator, train)
+        self._average: dict[int, Float64[np.ndarray, " l"]] = {}
+        return self
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """What the policy would choose for the average record, for each mask and set of available leads."""
+        bit = 1 << np.arange(12)
+        situations, inverse = np.unique(
+            np.stack([observation.mask @ bit, observation.available @ bit], axis=1), axis=0, return_inverse=True
+        )
+        chosen = []
+        for mask_bits, available_bits in situations.tolist():
+            mask = LeadSet(mask_bits).mask
+            average = Observation(
+                ids=np.array([0]),
+                statistics=(self.statistics_ * mask[:, None])[None],
+                mask=mask[None],
+                available=LeadSet(available_bits).mask[None],
+                probabilities=self._probabilities(mask_bits)[None] if mask_bits else None,
+                remaining=observation.remaining,
+                waveforms=lambda: np.zeros((1, 12, 0)),
+            )
+            chosen.append(int(self.policy.choose(average)[0]))
+        return np.array(chosen)[inverse.ravel()]
+
+    def _probabilities(self, bits: int) -> Float64[np.ndarray, " l"]:
+        """The training role's mean probabilities under a mask, over the records that have its leads."""
+        if bits not in self._average:
+            mask = LeadSet(bits).mask
+            has = np.flatnonzero(~(mask & ~self._scorer.records.available).any(axis=1))
+            self._average[bits] = self._scorer.pairs(has, np.tile(mask, (len(has), 1))).mean(axis=0)
+        return self._average[bits]
+
+
+class RandomSubset:
+    """Random leads for each record, the same for the same seed whatever else is in the batch.
+
+    Every record draws one random key a lead from its id and the seed; the smallest key that can be chosen comes next.
+    """
+
+    kind = "random-subset"
+    first_lead = None
+    state_evaluator = None
+    target = None
+    scores_are_gains = False
+    budget_agnostic = True
+
+    def __init__(self, seed: int = 0, name: str = "random-subset") -> None:
+        self.seed, self.name = seed, name
+
+    def fit(self, _train: Records | None = None, _validation: Records | None = None) -> "RandomSubset":
+        """Nothing to learn."""
+        return self
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """The lead with the smallest key among those that can be chosen."""
+        record = _mix(observation.ids.astype(np.uint64) + _mix(np.array([self.seed], dtype=np.uint64)))
+        keys = _mix(record[:, None] + np.arange(12, dtype=np.uint64))
+        return np.where(observation.candidates, keys, np.uint64(2**64 - 1)).argmin(axis=1)
+
+
+def _mix(x: UInt64[np.ndarray, "..."]) -> UInt64[np.ndarray, "..."]:
+    """SplitMix64: well-mixed bits for any counter. NumPy's generators would need one object for each record."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

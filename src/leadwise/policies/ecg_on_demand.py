@@ -1,0 +1,118 @@
+"""ECG-on-Demand: rank the leads by what they are worth to the end of the budget."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.evaluators.scoring import Scorer
+from leadwise.policies.learned import LearnedPolicy
+from leadwise.policies.observation import Observation
+from leadwise.policies.states import States, candidate_gains
+
+if TYPE_CHECKING:
+    import torch
+
+
+class ECGOnDemand(LearnedPolicy):
+    """Scores the leads that could come next from acquired statistics, mask, current probabilities and remaining budget.
+
+    A lead's worth with b leads to go is the reduction in NLL that it brings together with the b − 1 leads that would
+    fill the budget: random ones in the first round, in the second those that the policy itself then scored highest.
+    Training is listwise (ListNet): with worths u and scores s, it minimises the cross entropy
+    −Σ_l softmax(u / τ)_l log softmax(s)_l over the leads that could come next.
+
+    Parameters
+    ----------
+    temperature
+        τ, in units of the deviation of the worths.
+    redundancy
+        λ: a candidate's score is lowered by λ times its largest absolute correlation, over the training role, with an
+        acquired lead. The study's value is 0.
+    others
+        As for every learned policy.
+    """
+
+    kind = "ecg-on-demand"
+    scores_are_gains = False
+    budget_agnostic = False
+
+    def __init__(
+        self, target: Any, first_lead: Sequence[str], temperature: float = 0.5, redundancy: float = 0.0, **others: Any
+    ) -> None:
+        super().__init__(target, first_lead, **others)
+        self.temperature, self.redundancy = temperature, redundancy
+        self.correlation_ = np.zeros((12, 12))
+
+    def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
+        scores = super().scores(observation)
+        if not self.redundancy:
+            return scores
+        nearest = (self.correlation_ * observation.mask[:, None, :]).max(axis=2)
+        return scores - self.redundancy * nearest
+
+    def _prepare(self, train: Records) -> None:
+        if self.redundancy:
+            self.correlation_ = lead_correlation(train)
+
+    def _targets(
+        self,
+        scorer: Scorer,
+        states: States,
+        inputs: Float64[np.ndarray, "m d"],
+        number: int,
+        rng: np.random.Generator,
+    ) -> Float64[np.ndarray, "m 12"]:
+        preference = rng.random((len(states), 12)) if number == 0 else self.network(inputs)
+        candidates = scorer.records.available[states.positions] & ~states.masks
+        return candidate_gains(scorer, states, completions(preference, candidates, states.remaining - 1))
+
+    def _loss(self, outputs: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":
+        """ListNet: cross entropy of the two distributions over the leads that could come next."""
+        known = ~targets.isnan()
+        low = -1e9
+        wanted = (targets.nan_to_num() / self.temperature).masked_fill(~known, low).softmax(dim=1)
+        return -(wanted * outputs.masked_fill(~known, low).log_softmax(dim=1)).sum(dim=1).mean()
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"temperature": self.temperature, "redundancy": self.redundancy}
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        return {"correlation": self.correlation_}
+
+    def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:
+        self.correlation_ = tensors.pop("correlation")
+
+
+def completions(
+    preference: Float64[np.ndarray, "m 12"], candidates: Bool[np.ndarray, "m 12"], further: Int[np.ndarray, " m"]
+) -> Bool[np.ndarray, "m 12 12"]:
+    """For each candidate lead, the ``further`` most preferred of the other candidates, (m, candidate, 12).
+
+    >>> completions(np.array([[3.0, 2, 1] + [0] * 9]), np.ones((1, 12), bool), np.array([1]))[0, :2, :3].astype(int)
+    array([[0, 1, 0],
+           [1, 0, 0]])
+    """
+    order = np.where(candidates, -preference, np.inf).argsort(axis=1, kind="stable")
+    rank = order.argsort(axis=1, kind="stable")
+    # without the candidate itself, whoever stands behind it moves up by one
+    place = rank[:, None, :] - (rank[:, None, :] > rank[:, :, None])
+    chosen = place < further[:, None, None]
+    chosen &= candidates[:, None, :]
+    chosen &= ~np.eye(12, dtype=bool)
+    return chosen
+
+
+def lead_correlation(records: Records) -> Float64[np.ndarray, "12 12"]:
+    """Absolute correlation of every two leads, over all samples of all records, 0 on the diagonal."""
+    product, total, count = np.zeros((12, 12)), np.zeros(12), 0
+    for _, chunk in records.signals.chunks(256):
+        x = chunk.astype(np.float64)
+        product += np.einsum("nit,njt->ij", x, x, optimize=True)
+        total += x.sum(axis=(0, 2))
+        count += x.shape[0] * x.shape[2]
+    covariance = product / count - np.outer(total, total) / count**2
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
+    return np.abs(covariance / np.outer(deviation, deviation)) * (1 - np.eye(12))

@@ -1,0 +1,247 @@
+"""What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
+from leadwise.evaluators.scoring import Scorer
+from leadwise.leads import LEADS, lead_index
+from leadwise.policies.network import StateNetwork
+from leadwise.policies.observation import Observation
+from leadwise.policies.rollout import Rollout
+from leadwise.policies.states import States, random_states
+from leadwise.store import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    import torch
+
+FORMAT = "leadwise policy 1"
+BUDGETS = (2, 3, 4, 6, 8)
+
+
+class LearnedPolicy:
+    """A policy that asks a small network for one number a lead and takes the lead with the largest.
+
+    It learns in two rounds: from states with random leads, then, from scratch, from those and from states that its own
+    rollouts on training records led to, so that it has met in training what it meets at work.
+
+    Parameters
+    ----------
+    target
+        The evaluator whose NLL is to be reduced.
+    first_lead
+        Ranking of the leads; every record begins with the first that it has.
+    state_evaluator
+        Whose probabilities the policy sees; the target's if None.
+    name
+        How it is called in results.
+    states
+        Number of training states. Each costs one reading by the target for every lead that could come next and one for
+        the state itself, nine on average: 48,000 states are some 430,000 readings, which a network can afford.
+    own
+        Share of the states that come from the policy's own rollouts.
+    budgets
+        Budgets that it is meant for.
+    seed
+        For states, initial weights and batches.
+    network
+        The network to be trained, for other widths and schedules.
+    """
+
+    kind: str
+    scores_are_gains: bool
+    budget_agnostic: bool
+
+    def __init__(
+        self,
+        target: Any,
+        first_lead: Sequence[str],
+        state_evaluator: Any = None,
+        name: str | None = None,
+        states: int = 48_000,
+        own: float = 0.5,
+        budgets: Sequence[int] = BUDGETS,
+        seed: int = 0,
+        network: StateNetwork | None = None,
+    ) -> None:
+        self.target = target
+        self.first_lead = ranking_of_all(first_lead)
+        self.state_evaluator = target if state_evaluator is None else state_evaluator
+        self.name = name or self.kind
+        self.states, self.own, self.budgets, self.seed = states, own, tuple(budgets), seed
+        self.network = network or StateNetwork()
+        self.unit_ = 1.0
+
+    def fit(self, train: Records, validation: Records) -> "LearnedPolicy":
+        """Learn from the train role; the validation role says when to stop."""
+        roles = [_Role(self, train), _Role(self, validation)]
+        self.network.standardise(roles[0].statistics)
+        rng = np.random.default_rng([self.seed, 1])
+        rounds = [1.0] if self.own <= 0 else [1.0 - self.own, self.own]
+        self._prepare(train)
+        met: list[States | None] = [None, None]
+        for number, share in enumerate(rounds):
+            for side, role in enumerate(roles):
+                # as many validation states as there are training states for each record, a few for everyone
+                count = int(share * self.states * (1 if side == 0 else 0.25))
+                new = role.random(count, rng) if number == 0 else role.visited(count, rng)
+                old = met[side]
+                met[side] = new if old is None else old + new
+            (x, y), held_out = (
+                self._examples(role, states, number, rng) for role, states in zip(roles, met, strict=True)
+            )
+            self.unit_ = float(np.nanstd(y))
+            what = f"Training {self.name}, round {number + 1} of {len(rounds)}"
+            self.history_ = self.network.fit(
+                x, y / self.unit_, self._loss, (held_out[0], held_out[1] / self.unit_), self.seed + number, what
+            )
+        return self
+
+    def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
+        """One number a lead, larger for better ones; for MGA, predicted gains in NLL."""
+        remaining = np.full(len(observation), observation.remaining)
+        return self.unit_ * self.network(self._inputs(observation, remaining))
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """The lead with the largest score among those that can be chosen."""
+        return np.where(observation.candidates, self.scores(observation), -np.inf).argmax(axis=1)
+
+    def _inputs(self, seen: Any, remaining: Int[np.ndarray, " n"]) -> Float64[np.ndarray, "n d"]:
+        budget = None if self.budget_agnostic else remaining
+        return self.network.inputs(seen.statistics, seen.mask, seen.probabilities, budget)
+
+    def _prepare(self, train: Records) -> None:
+        """Learn from the train role what needs no states."""
+
+    def _examples(
+        self, role: "_Role", states: States | None, number: int, rng: np.random.Generator
+    ) -> tuple[Float64[np.ndarray, "m d"], Float64[np.ndarray, "m 12"]]:
+        assert states is not None
+        seen = role.rollout.observe(states.positions, states.masks, 0)
+        inputs = self._inputs(seen, states.remaining)
+        return inputs, self._targets(role.scorer, states, inputs, number, rng)
+
+    def _targets(
+        self, scorer: Scorer, states: States, inputs: Float64[np.ndarray, "m d"], number: int, rng: np.random.Generator
+    ) -> Float64[np.ndarray, "m 12"]:
+        """What the network should say, NaN where it need not say anything."""
+        raise NotImplementedError
+
+    def _loss(self, outputs: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":
+        raise NotImplementedError
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file, settings and the evaluators' hashes included."""
+        facts = {
+            "kind": self.kind,
+            "settings": self._settings(),
+            "unit": self.unit_,
+            "target": identity(self.target),
+            "state_evaluator": identity(self.state_evaluator),
+        }
+        tensors = self.network.weights_ | {"mean": self.network.mean_, "scale": self.network.scale_} | self._tensors()
+        write_tensors(path, tensors, FORMAT, facts)
+
+    @classmethod
+    def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "LearnedPolicy":
+        """Read what `save` wrote; the state evaluator must be the one it was trained with, by hash."""
+        tensors, facts = read_policy(path, cls.kind)
+        check_identity(path, facts, state_evaluator=state_evaluator, target=target)
+        settings = facts["settings"]
+        network = StateNetwork(**settings.pop("network"))
+        policy = cls(target or state_evaluator, state_evaluator=state_evaluator, network=network, **settings)
+        policy.unit_ = facts["unit"]
+        network.mean_, network.scale_ = tensors.pop("mean"), tensors.pop("scale")
+        policy._take_tensors(tensors)
+        network.weights_ = tensors
+        return policy
+
+    def _settings(self) -> dict[str, Any]:
+        names = ("first_lead", "name", "states", "own", "budgets", "seed")
+        network = ("hidden", "epochs", "batch", "learning_rate", "weight_decay", "dropout")
+        return {name: getattr(self, name) for name in names} | {
+            "network": {name: getattr(self.network, name) for name in network}
+        }
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        """What else is to be saved."""
+        return {}
+
+    def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:
+        """Take out of ``tensors`` what `_tensors` put in."""
+
+
+class _Role:
+    """One role as a learning policy meets it."""
+
+    def __init__(self, policy: LearnedPolicy, records: Records) -> None:
+        self.policy, self.records = policy, records
+        self.rollout = Rollout(policy, records)
+        self.statistics = self.rollout.statistics
+        same = policy.target is policy.state_evaluator
+        self.scorer = self.rollout.scorer if same and self.rollout.scorer else Scorer(policy.target, records)
+
+    def random(self, count: int, rng: np.random.Generator) -> States:
+        ranking = [lead_index(lead) for lead in self.policy.first_lead]
+        return random_states(self.records, ranking, count, self.policy.budgets, rng)
+
+    def visited(self, count: int, rng: np.random.Generator) -> States:
+        """States that the policy comes through on its way to each budget, on some of the records."""
+        budgets = [k for k in self.policy.budgets if k > 1]
+        each = max(1, min(len(self.records), count // sum(k - 1 for k in budgets)))
+        parts = []
+        for k in budgets:
+            chosen = np.sort(rng.choice(len(self.records), each, replace=False))
+            chosen = chosen[self.records.available[chosen].sum(axis=1) >= k]
+            if not len(chosen):
+                continue
+            order = self.rollout.allocate_at(chosen, k)
+            for step in range(1, k):
+                masks = np.zeros((len(order), len(LEADS)), dtype=bool)
+                np.put_along_axis(masks, order[:, :step], True, axis=1)
+                parts.append(States(chosen, masks, np.full(len(chosen), k - step)))
+        visited = parts[0]
+        for part in parts[1:]:
+            visited = visited + part
+        return visited
+
+
+def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
+    """A ranking of all twelve leads that begins with the given ones."""
+    given = [LEADS[lead_index(lead)] for lead in first_lead]
+    if not given or len(set(given)) != len(given):
+        raise InputError(f"The first lead is given as '{' '.join(first_lead)}'; name one or more different leads.")
+    return (*given, *(lead for lead in LEADS if lead not in given))
+
+
+def identity(evaluator: Any) -> dict[str, str | None]:
+    """What a policy file remembers of an evaluator."""
+    return {"name": evaluator_name(evaluator), "sha256": evaluator_sha256(evaluator)}
+
+
+def check_identity(path: Path, facts: dict[str, Any], **given: Any) -> None:
+    """Raise unless the given evaluators are those that the file remembers."""
+    for what, evaluator in given.items():
+        if evaluator is not None and identity(evaluator) != facts[what]:
+            raise InputError(
+                f"{path} was trained with the {what.replace('_', ' ')} {_shown(facts[what])}; "
+                f"this is {_shown(identity(evaluator))}."
+            )
+
+
+def read_policy(path: Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Tensors and facts of a policy file, if it holds this kind of policy."""
+    tensors, facts = read_tensors(path, FORMAT)
+    if facts["kind"] != kind:
+        raise InputError(f"{path} holds a policy of kind '{facts['kind']}', not '{kind}'.")
+    return tensors, facts
+
+
+def _shown(known: dict[str, str | None]) -> str:
+    return f"{known['name']} ({(known['sha256'] or 'no hash')[:12]})"

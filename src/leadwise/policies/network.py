@@ -1,0 +1,142 @@
+"""The small network that learned policies share: from a state to one number for each lead."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int
+
+from leadwise.progress import progress
+
+if TYPE_CHECKING:
+    import torch
+
+CLIP = 3.0
+"""Standardised statistics are clipped to ±CLIP, logits to ±2·CLIP."""
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Layers are so small that several threads would wait for each other longer than they work."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class StateNetwork:
+    """Two hidden layers over standardised statistics × mask, mask, logits of the current probabilities and the budget.
+
+    Trained in torch; asked in NumPy with float64, so that a choice does not depend on the company of other records.
+
+    Parameters
+    ----------
+    hidden
+        Width of both hidden layers.
+    epochs, batch, learning_rate, weight_decay, dropout
+        AdamW with a one-cycle learning rate. The weights of the epoch with the lowest validation loss are kept.
+    """
+
+    def __init__(
+        self,
+        hidden: int = 256,
+        epochs: int = 20,
+        batch: int = 1024,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.05,
+        dropout: float = 0.3,
+    ) -> None:
+        self.hidden, self.epochs, self.batch = hidden, epochs, batch
+        self.learning_rate, self.weight_decay, self.dropout = learning_rate, weight_decay, dropout
+        self.mean_: Float64[np.ndarray, "12 10"]
+        self.scale_: Float64[np.ndarray, "12 10"]
+        self.weights_: dict[str, Float32[np.ndarray, "..."]]
+
+    def standardise(self, statistics: Float64[np.ndarray, "n 12 10"]) -> None:
+        """Take mean and deviation of the training role's statistics."""
+        self.mean_ = statistics.mean(axis=0)
+        self.scale_ = np.maximum(statistics.std(axis=0), 1e-9)
+
+    def inputs(
+        self,
+        statistics: Float64[np.ndarray, "n 12 10"],
+        mask: Bool[np.ndarray, "n 12"],
+        probabilities: Float64[np.ndarray, "n l"] | None,
+        remaining: Int[np.ndarray, " n"] | None,
+    ) -> Float64[np.ndarray, "n d"]:
+        """The network's view of a state; without ``remaining`` it does not know the budget."""
+        z = np.clip((statistics - self.mean_) / self.scale_, -CLIP, CLIP) * mask[..., None]
+        parts = [z.reshape(len(mask), -1), mask.astype(np.float64)]
+        if probabilities is not None:
+            p = np.clip(probabilities, 1e-6, 1 - 1e-6)
+            parts.append(np.clip(np.log(p / (1 - p)), -2 * CLIP, 2 * CLIP))
+        if remaining is not None:
+            parts.append(remaining[:, None] / 4.0)
+        return np.concatenate(parts, axis=1)
+
+    def fit(
+        self,
+        inputs: Float64[np.ndarray, "m d"],
+        targets: Float64[np.ndarray, "m 12"],
+        loss: Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"],
+        validation: tuple[Float64[np.ndarray, "v d"], Float64[np.ndarray, "v 12"]],
+        seed: int,
+        what: str,
+    ) -> list[float]:
+        """Minimise ``loss(outputs, targets)``; returns the validation loss of each epoch."""
+        import torch
+
+        generator = torch.Generator().manual_seed(seed)
+        x, y = torch.tensor(inputs, dtype=torch.float32), torch.tensor(targets, dtype=torch.float32)
+        x_validation, y_validation = (torch.tensor(array, dtype=torch.float32) for array in validation)
+        # a seed of its own, so that training neither depends on nor disturbs the caller's random numbers
+        with torch.random.fork_rng(devices=[]), _one_thread():
+            torch.manual_seed(seed)
+            layers = [
+                torch.nn.Linear(x.shape[1], self.hidden),
+                torch.nn.ReLU(),
+                torch.nn.Dropout(self.dropout),
+                torch.nn.Linear(self.hidden, self.hidden),
+                torch.nn.ReLU(),
+                torch.nn.Dropout(self.dropout),
+                torch.nn.Linear(self.hidden, 12),
+            ]
+            model = torch.nn.Sequential(*layers)
+            optimiser = torch.optim.AdamW(
+                model.parameters(), self.learning_rate, weight_decay=self.weight_decay, fused=True
+            )
+            steps = -(-len(x) // self.batch)
+            schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.learning_rate, self.epochs * steps)
+            losses: list[float] = []
+            best: dict[str, Any] = {}
+            with progress(what, self.epochs) as advance:
+                for _ in range(self.epochs):
+                    model.train()
+                    order = torch.randperm(len(x), generator=generator)
+                    for part in order.split(self.batch):  # type: ignore[no-untyped-call]
+                        optimiser.zero_grad()
+                        loss(model(x[part]), y[part]).backward()  # type: ignore[no-untyped-call]
+                        optimiser.step()
+                        schedule.step()
+                    model.eval()
+                    with torch.no_grad():
+                        losses.append(float(loss(model(x_validation), y_validation)))
+                    if losses[-1] == min(losses):
+                        best = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
+                    advance(1)
+        self.weights_ = {name.replace(".", "_"): value for name, value in best.items()}
+        return losses
+
+    def __call__(self, inputs: Float[np.ndarray, "n d"]) -> Float64[np.ndarray, "n 12"]:
+        """One number for each lead."""
+        for layer in ("0", "3", "6"):
+            weight, bias = self.weights_[f"{layer}_weight"], self.weights_[f"{layer}_bias"]
+            inputs = inputs @ weight.astype(np.float64).T + bias
+            if layer != "6":
+                inputs = np.maximum(inputs, 0)
+        return inputs

@@ -1,0 +1,96 @@
+"""Label-aware oracles: how much there would be to gain. They look at labels, so they can never be deployed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.scoring import Scorer
+from leadwise.leads import LEADS, subsets
+from leadwise.metrics import record_nll
+from leadwise.policies.allocation import Allocation
+from leadwise.policies.states import States, candidate_gains
+from leadwise.references import References
+
+NAME = "oracle"
+_BYTES_AT_ONCE = 64 << 20
+
+
+def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
+    """For each record, the lead that lowers its NLL most, then the next; the first lead is free to be any."""
+    scorer = Scorer(evaluator, _with_leads(records, budget))
+    n = len(scorer.records)
+    everyone, labels = np.arange(n), scorer.records.labels
+    single = np.full((n, 12), np.inf)
+    row, lead = np.nonzero(scorer.records.available)
+    single[row, lead] = record_nll(labels[row], scorer.pairs(row, np.eye(12, dtype=bool)[lead]))
+    order = single.argmin(axis=1)[:, None]
+    while order.shape[1] < budget:
+        mask = np.zeros((n, 12), dtype=bool)
+        np.put_along_axis(mask, order, True, axis=1)
+        gains = candidate_gains(scorer, States(everyone, mask, np.full(n, budget - order.shape[1])))
+        order = np.column_stack([order, np.where(np.isnan(gains), -np.inf, gains).argmax(axis=1)])
+    return Allocation(scorer.records, NAME, evaluator_name(evaluator), order)
+
+
+def exhaustive_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
+    """For each record, the best of all sets of ``budget`` leads that it has. There are 495 sets of four."""
+    kept = _with_leads(records, budget)
+    scorer, masks, labels, available = Scorer(evaluator, kept), subsets(budget), kept.labels, kept.available
+    best, chosen = np.full(len(kept), np.inf), np.zeros(len(kept), dtype=np.int64)
+    everyone = np.arange(len(kept))
+    for number, mask in enumerate(masks):
+        has = everyone[~(mask & ~available).any(axis=1)]
+        if not len(has):
+            continue
+        loss = record_nll(labels[has], scorer.pairs(has, np.tile(mask, (len(has), 1))))
+        better = loss < best[has]
+        best[has[better]], chosen[has[better]] = loss[better], number
+    order = np.array([np.flatnonzero(masks[number]) for number in chosen])
+    return Allocation(kept, NAME, evaluator_name(evaluator), order)
+
+
+def headroom_frame(evaluator: Any, records: Records, references: References, budgets: Sequence[int]) -> pd.DataFrame:
+    """``headroom.csv``: what the best fixed set reaches and what the oracles would reach, and the oracle's first lead.
+
+    Columns: role, evaluator, statistic, k, label, value, deployable. ``fixed`` is the NLL of the reference, ``oracle``
+    that of the greedy oracle, ``exhaustive oracle`` that of the exhaustive one (budgets up to 4); ``first lead`` is the
+    share of records for which the oracle would begin with the lead in ``label``.
+    """
+    scorer = Scorer(evaluator, records)
+    rows = []
+
+    def add(statistic: str, k: int, value: float, label: str = "", deployable: bool = False) -> None:
+        facts = {"role": records.role, "evaluator": evaluator_name(evaluator), "statistic": statistic, "k": k}
+        rows.append(facts | {"label": label, "value": value, "deployable": deployable})
+
+    first = np.bincount(greedy_oracle(evaluator, records, 1).order[:, 0], minlength=12) / len(records)
+    for lead, share in zip(LEADS, first, strict=True):
+        add("first lead", 1, float(share), lead)
+    for k in budgets:
+        fixed = scorer.subsets(references.best("nll", k).mask[None])[0]
+        add("fixed", k, _mean_nll(records, fixed), str(references.best("nll", k)), deployable=True)
+        add("oracle", k, _mean_nll(records, scorer.masks(greedy_oracle(evaluator, records, k).masks)))
+        if k <= 4:
+            add(
+                "exhaustive oracle", k, _mean_nll(records, scorer.masks(exhaustive_oracle(evaluator, records, k).masks))
+            )
+    return pd.DataFrame(rows)
+
+
+def _mean_nll(records: Records, probabilities: Float64[np.ndarray, "n l"]) -> float:
+    return float(record_nll(records.labels, probabilities).mean())
+
+
+def _with_leads(records: Records, budget: int) -> Records:
+    if not 1 <= budget <= len(LEADS):
+        raise InputError(f"A budget of {budget} leads is impossible; it lies between 1 and 12.")
+    enough = records.available.sum(axis=1) >= budget
+    if not enough.any():
+        raise InputError(f"No record of {records.name} has {budget} leads.")
+    return records if enough.all() else records.select(enough)

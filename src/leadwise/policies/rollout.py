@@ -1,0 +1,121 @@
+"""Policies at work: all records of a role step together, one lead at a time, to exactly k leads."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.statistics import lead_statistics
+from leadwise.leads import LEADS, lead_index
+from leadwise.policies.allocation import Allocation
+from leadwise.policies.observation import Observation
+
+
+def allocate(policy: Any, records: Records, budget: int) -> Allocation:
+    """Let a policy choose ``budget`` leads for each record that has as many; the others are left out."""
+    return Rollout(policy, records).allocate(budget)
+
+
+def allocate_budgets(policy: Any, records: Records, budgets: Sequence[int]) -> list[Allocation]:
+    """The same for several budgets; a policy that does not look at the budget is rolled out once."""
+    rollout = Rollout(policy, records)
+    if not getattr(policy, "budget_agnostic", False) or not records.available.all():
+        return [rollout.allocate(budget) for budget in budgets]
+    longest = rollout.allocate(max(budgets))
+    return [
+        Allocation(longest.records, longest.policy, longest.trained_on, longest.order[:, :budget]) for budget in budgets
+    ]
+
+
+class Rollout:
+    """A policy on some records, prepared once for several budgets."""
+
+    def __init__(self, policy: Any, records: Records) -> None:
+        if not len(records):
+            raise InputError(f"There are no records in {records.name} to choose leads for.")
+        self.policy, self.records = policy, records
+        self.ranking = None if policy.first_lead is None else [_index(lead) for lead in policy.first_lead]
+        self.statistics = lead_statistics(records)
+        self.scorer = None if policy.state_evaluator is None else Scorer(policy.state_evaluator, records)
+
+    def allocate(self, budget: int) -> Allocation:
+        """Exactly ``budget`` leads for each record that has as many."""
+        if not 1 <= budget <= len(LEADS):
+            raise InputError(f"A budget of {budget} leads is impossible; it lies between 1 and 12.")
+        positions = np.flatnonzero(self.records.available.sum(axis=1) >= budget)
+        if not len(positions):
+            raise InputError(f"No record of {self.records.name} has {budget} leads.")
+        order = self.allocate_at(positions, budget)
+        kept = self.records if len(positions) == len(self.records) else self.records.select(positions)
+        name = getattr(self.policy, "name", type(self.policy).__name__)
+        return Allocation(kept, name, trained_on(self.policy), order)
+
+    def allocate_at(self, positions: Int[np.ndarray, " n"], budget: int) -> Int[np.ndarray, "n k"]:
+        """Leads in order of acquisition for the records at these positions, all of which have enough of them."""
+        order = np.empty((len(positions), budget), dtype=np.int64)
+        for step in range(budget):
+            order[:, step] = self._next(positions, order[:, :step], budget - step)
+        return order
+
+    def observe(self, positions: Int[np.ndarray, " n"], mask: Bool[np.ndarray, "n 12"], remaining: int) -> Observation:
+        """What the policy may see of these records with these leads acquired."""
+
+        def waveforms() -> np.ndarray:
+            return self.records.signals.millivolts(positions) * mask[..., None]
+
+        return Observation(
+            ids=self.records.ids[positions],
+            statistics=self.statistics[positions] * mask[..., None],
+            mask=mask,
+            available=self.records.available[positions],
+            probabilities=self.scorer.pairs(positions, mask) if self.scorer and mask.any() else None,
+            remaining=remaining,
+            waveforms=waveforms,
+        )
+
+    def _next(
+        self, positions: Int[np.ndarray, " n"], order: Int[np.ndarray, "n step"], remaining: int
+    ) -> Int[np.ndarray, " n"]:
+        mask = np.zeros((len(positions), len(LEADS)), dtype=bool)
+        np.put_along_axis(mask, order, True, axis=1)
+        if not order.shape[1] and self.ranking is not None:
+            return first_available(self.ranking, self.records.available[positions])
+        observation = self.observe(positions, mask, remaining)
+        chosen = np.asarray(self.policy.choose(observation))
+        check_choice(self.policy, observation, chosen)
+        return chosen
+
+
+def first_available(ranking: Sequence[int], available: Bool[np.ndarray, "n 12"]) -> Int[np.ndarray, " n"]:
+    """For each record the first lead of a ranking that it has."""
+    order = np.array(ranking)
+    return order[available[:, order].argmax(axis=1)]
+
+
+def check_choice(policy: Any, observation: Observation, chosen: np.ndarray) -> None:
+    """Raise unless a policy chose one lead for each record, among those that it could choose."""
+    name = getattr(policy, "name", type(policy).__name__)
+    if chosen.shape != (len(observation),) or not np.issubdtype(chosen.dtype, np.integer):
+        raise InputError(f"Policy {name} must choose one lead index for each of {len(observation)} records.")
+    if chosen.min() < 0 or chosen.max() >= len(LEADS):
+        raise InputError(f"Policy {name} chose lead {chosen.max()}; leads are numbered 0 to 11.")
+    allowed = observation.candidates[np.arange(len(chosen)), chosen]
+    if not allowed.all():
+        at = int(np.argmin(allowed))
+        why = "is acquired already" if observation.mask[at, chosen[at]] else "was not recorded"
+        raise InputError(f"Policy {name} chose {LEADS[chosen[at]]} for record {observation.ids[at]}, which {why}.")
+
+
+def trained_on(policy: Any) -> str:
+    """Name of the evaluator that a policy was trained on; empty if there is none."""
+    target = getattr(policy, "target", None)
+    return "" if target is None else evaluator_name(target)
+
+
+def _index(lead: str | int) -> int:
+    return lead_index(lead) if isinstance(lead, str) else int(lead)

@@ -1,0 +1,368 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.coverage import Reader, varied_records
+from leadwise.analysis.bootstrap import SUM_METRICS, Estimate, PatientBootstrap
+from leadwise.analysis.contrasts import (
+    Contrast,
+    Readings,
+    contrast,
+    contrasts,
+    contrasts_frame,
+    interaction,
+    interactions_frame,
+    paired_frame,
+)
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.leads import LeadSet, subsets
+from leadwise.metrics import METRICS
+from leadwise.policies.allocation import Allocation
+from leadwise.references import References, search_references
+
+CONTRASTS = "role policy trained_on evaluator reference_evaluator reference_metric k metric adaptive fixed delta lo hi"
+INTERACTIONS = (
+    "role policy trained_on evaluator baseline_evaluator reference k metric d_baseline d_evaluator interaction lo hi "
+    "lo_simultaneous hi_simultaneous"
+)
+PAIRED = "role evaluator k metric policy_a policy_b a b delta lo hi"
+
+REPLICATES = 25
+READERS = {name: Reader(name) for name in ("first", "second", "third")}
+
+
+def some_references(name: str, seed: int) -> References:
+    """All sets of two and three leads, with metrics out of thin air: what is best for one is not for another."""
+    rng = np.random.default_rng(seed)
+    rows = [(k, int(bits), *rng.random(3)) for k in (2, 3) for bits in subsets(k) @ (1 << np.arange(12))]
+    return References(name, pd.DataFrame(rows, columns=["k", "bits", "nll", "brier", "ece"]), {})
+
+
+def some_allocation(records: Records, policy: str, k: int, seed: int) -> Allocation:
+    order = np.random.default_rng(seed).random((len(records), 12)).argsort(axis=1)[:, :k]
+    return Allocation(records, policy, "first", order)
+
+
+@pytest.fixture(scope="module")
+def records() -> Records:
+    return varied_records(patients=40, seed=11)
+
+
+@pytest.fixture(scope="module")
+def references() -> dict[str, References]:
+    found = {name: some_references(name, seed) for seed, name in enumerate(READERS, 2)}
+    sets = {each.best(metric, k) for each in found.values() for metric in ("nll", "brier", "ece") for k in (2, 3)}
+    assert len(sets) == 18  # so that a reference taken for another is noticed
+    return found
+
+
+@pytest.fixture(scope="module")
+def readings(records: Records) -> Readings:
+    return Readings(records, READERS.values(), PatientBootstrap(records, REPLICATES))
+
+
+@pytest.fixture(scope="module")
+def allocations(records: Records) -> list[Allocation]:
+    return [
+        some_allocation(records, policy, k, seed)
+        for seed, (policy, k) in enumerate((policy, k) for policy in ("mga", "ccga") for k in (2, 3))
+    ]
+
+
+@pytest.fixture(scope="module")
+def found(
+    readings: Readings, allocations: list[Allocation], references: dict[str, References]
+) -> dict[str, list[Contrast]]:
+    """Contrasts in every metric, with each evaluator's own references and with those of the first."""
+    return {
+        reference: contrasts(readings, allocations, references.values(), reference, SUM_METRICS)
+        for reference in ("own", "first")
+    }
+
+
+def read(evaluator: str, records: Records, masks: np.ndarray) -> np.ndarray:
+    """Probabilities straight from an evaluator."""
+    signals = records.signals.millivolts(slice(None))
+    signals[~masks] = 0
+    return READERS[evaluator].probabilities(signals, masks)
+
+
+def by_hand(
+    metric: str, role: Records, part: Records, a: np.ndarray, b: np.ndarray, replicates: int
+) -> tuple[float, np.ndarray]:
+    """metric(a) − metric(b), and in every replicate: records weighed with how often their patient was drawn."""
+    everyone = sorted(set(role.patients.tolist()))
+    count = len(everyone)
+    draws = np.random.default_rng(20270909).multinomial(count, [1 / count] * count, size=replicates)
+    where = np.array([everyone.index(patient) for patient in part.patients.tolist()])
+    function: Callable[..., float] = METRICS[metric]
+    point = function(part.labels, a, None) - function(part.labels, b, None)
+    return point, np.array([function(part.labels, a, w[where]) - function(part.labels, b, w[where]) for w in draws])
+
+
+def fixed_masks(records: Records, leads: LeadSet) -> np.ndarray:
+    return np.array([[lead in leads.indices for lead in range(12)]] * len(records))
+
+
+def check(estimate: Estimate, point: float, replicates: np.ndarray) -> None:
+    np.testing.assert_allclose(estimate.value, point, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(estimate.replicates, replicates, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(estimate.interval, np.percentile(replicates, [2.5, 97.5]), rtol=0, atol=1e-12)
+
+
+def test_every_contrast_by_hand(
+    found: dict[str, list[Contrast]], records: Records, references: dict[str, References]
+) -> None:
+    for reference, several in found.items():
+        assert len(several) == 4 * 3 * len(SUM_METRICS)
+        for each in several:
+            owner = each.evaluator if reference == "own" else "first"
+            matched = "ece" if each.metric.startswith("ece") else each.metric
+            assert (each.reference_evaluator, each.reference_metric) == (owner, matched)
+            if each.metric in ("ece5", "ece15", "ece20") and (each.allocation.policy, each.allocation.k) != ("mga", 3):
+                continue  # one allocation is enough to see their bins and their reference
+            leads = references[owner].best(matched, each.allocation.k)
+            adaptive = read(each.evaluator, records, each.allocation.masks)
+            fixed = read(each.evaluator, records, fixed_masks(records, leads))
+            check(each.delta, *by_hand(each.metric, records, records, adaptive, fixed, REPLICATES))
+            np.testing.assert_allclose(each.adaptive.value, METRICS[each.metric](records.labels, adaptive, None))
+
+
+def test_one_reference_metric_for_all(readings: Readings, allocations: list[Allocation], records: Records) -> None:
+    one = some_references("first", 0)
+    readings = Readings(records, [READERS["first"]], readings.bootstrap)
+    several = contrasts(readings, allocations[:1], [one], reference_metric="ece")
+    fixed = read("first", records, fixed_masks(records, one.best("ece", 2)))
+    for each in several:
+        assert each.reference_metric == "ece"
+        np.testing.assert_allclose(each.fixed.value, METRICS[each.metric](records.labels, fixed, None))
+
+
+@pytest.mark.parametrize("metric", SUM_METRICS)
+def test_a_reference_against_itself(
+    readings: Readings,
+    records: Records,
+    references: dict[str, References],
+    allocations: list[Allocation],
+    metric: str,
+) -> None:
+    leads = references["first"].best(metric if metric in ("nll", "brier") else "ece", 3)
+    order = np.tile(leads.indices[::-1], (len(records), 1))
+    everybody = Allocation(records, "everybody", "", order)
+    for each in contrasts(readings, [*allocations, everybody], references.values(), "first", ["nll", metric]):
+        if each.allocation is everybody and each.metric == metric:
+            assert each.delta.value == 0
+            assert each.delta.interval == (0, 0)
+            assert not each.delta.replicates.any()
+        elif each.metric == metric:
+            assert each.delta.value != 0
+
+
+def test_contrasts_frame(found: dict[str, list[Contrast]]) -> None:
+    frame = contrasts_frame(found["own"])
+    assert list(frame.columns) == CONTRASTS.split()
+    assert set(frame["role"]) == {"audit"}
+    assert set(frame["trained_on"]) == {"first"}
+    np.testing.assert_allclose(frame["delta"], frame["adaptive"] - frame["fixed"], rtol=0, atol=1e-15)
+    assert len(frame.drop_duplicates(["policy", "evaluator", "k", "metric"])) == len(frame)
+    first, row = found["own"][0], frame.iloc[0]
+    assert (row["policy"], row["k"], row["evaluator"], row["metric"]) == ("mga", 2, "first", "nll")
+    assert (row["lo"], row["hi"]) == first.delta.interval
+
+
+def test_interactions_by_hand(
+    found: dict[str, list[Contrast]], records: Records, references: dict[str, References]
+) -> None:
+    frame = interactions_frame(found["own"], "second", "first")
+    assert list(frame.columns) == INTERACTIONS.split()
+    assert len(frame) == 4 * len(SUM_METRICS)
+    assert set(frame["reference"]) == {"own"}
+    row = frame[(frame["policy"] == "ccga") & (frame["k"] == 3) & (frame["metric"] == "brier")].iloc[0]
+    allocation = next(e.allocation for e in found["own"] if e.allocation.policy == "ccga" and e.allocation.k == 3)
+    d = {}
+    for name in ("first", "second"):
+        fixed = fixed_masks(records, references[name].best("brier", 3))
+        adaptive = read(name, records, allocation.masks)
+        d[name] = by_hand("brier", records, records, adaptive, read(name, records, fixed), REPLICATES)
+    np.testing.assert_allclose(
+        row[["d_baseline", "d_evaluator", "interaction"]].to_numpy(dtype=float),
+        [d["first"][0], d["second"][0], d["second"][0] - d["first"][0]],
+        atol=1e-12,
+    )
+    replicates = d["second"][1] - d["first"][1]
+    np.testing.assert_allclose((row["lo"], row["hi"]), np.percentile(replicates, [2.5, 97.5]), atol=1e-12)
+
+
+def test_simultaneous_intervals_of_interactions(found: dict[str, list[Contrast]]) -> None:
+    frame = interactions_frame(found["own"], "third", "first")
+    deltas = {(id(e.allocation), e.metric, e.evaluator): e.delta for e in found["own"]}
+    keys = [(id(e.allocation), e.metric) for e in found["own"] if e.evaluator == "first"]
+    theta = np.array([deltas[(*key, "third")].value - deltas[(*key, "first")].value for key in keys])
+    replicates = np.array([deltas[(*key, "third")].replicates - deltas[(*key, "first")].replicates for key in keys])
+    deviation = np.sqrt(((replicates - replicates.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (REPLICATES - 1))
+    largest = np.max(np.abs(replicates - theta[:, None]) / deviation[:, None], axis=0)
+    critical = np.quantile(largest, 0.95)
+    np.testing.assert_allclose(frame["interaction"], theta, atol=1e-14)
+    np.testing.assert_allclose(frame["lo_simultaneous"], theta - critical * deviation, atol=1e-12)
+    np.testing.assert_allclose(frame["hi_simultaneous"], theta + critical * deviation, atol=1e-12)
+    assert (frame["hi_simultaneous"] - frame["interaction"] > 1.96 * deviation).all()
+
+
+def test_interactions_of_three_evaluators_add_up(found: dict[str, list[Contrast]]) -> None:
+    second, third, between = (
+        interactions_frame(found["own"], *pair)["interaction"]
+        for pair in (("second", "first"), ("third", "first"), ("third", "second"))
+    )
+    np.testing.assert_allclose(third - second, between, rtol=0, atol=1e-15)
+    assert second.abs().min() > 0
+
+
+def test_interactions_with_a_common_reference(
+    found: dict[str, list[Contrast]], records: Records, references: dict[str, References]
+) -> None:
+    frame = interactions_frame(found["first"], "second", "first", "first")
+    own = interactions_frame(found["own"], "second", "first")
+    assert set(frame["reference"]) == {"first"}
+    np.testing.assert_allclose(frame["d_baseline"], own["d_baseline"], atol=1e-15)
+    assert (frame["d_evaluator"] - own["d_evaluator"]).abs().min() > 0
+    row = frame[(frame["policy"] == "mga") & (frame["k"] == 2) & (frame["metric"] == "nll")].iloc[0]
+    allocation = found["own"][0].allocation
+    fixed = fixed_masks(records, references["first"].best("nll", 2))
+    d_second, _ = by_hand(
+        "nll", records, records, read("second", records, allocation.masks), read("second", records, fixed), 1
+    )
+    np.testing.assert_allclose(row["d_evaluator"], d_second, atol=1e-12)
+
+
+def test_contrasts_of_several_references_are_not_mixed_up(found: dict[str, list[Contrast]]) -> None:
+    together = [*found["own"], *found["first"]]
+    for reference in ("own", "first"):
+        expected = interactions_frame(found[reference], "third", "second", reference)
+        pd.testing.assert_frame_equal(interactions_frame(together, "third", "second", reference), expected)
+    with pytest.raises(InputError, match="under both 'third' and 'second' with the reference 'own'"):
+        interactions_frame(found["first"], "third", "second")
+
+
+def test_paired_frame(readings: Readings, records: Records, allocations: list[Allocation]) -> None:
+    frame = paired_frame(readings, [(allocations[0], allocations[2]), (allocations[1], allocations[1])])
+    assert list(frame.columns) == PAIRED.split()
+    assert len(frame) == 2 * 3 * 3
+    for row in frame[frame["k"] == 2].to_dict("records"):
+        a, b = (read(row["evaluator"], records, allocations[i].masks) for i in (0, 2))
+        point, replicates = by_hand(row["metric"], records, records, a, b, REPLICATES)
+        np.testing.assert_allclose(row["a"], METRICS[row["metric"]](records.labels, a, None), atol=1e-12)
+        np.testing.assert_allclose(row["b"], METRICS[row["metric"]](records.labels, b, None), atol=1e-12)
+        np.testing.assert_allclose(row["delta"], point, atol=1e-12)
+        np.testing.assert_allclose((row["lo"], row["hi"]), np.percentile(replicates, [2.5, 97.5]), atol=1e-12)
+    assert not frame.loc[frame["k"] == 3, ["delta", "lo", "hi"]].to_numpy().any()
+
+
+def test_what_cannot_be_paired(readings: Readings, records: Records, allocations: list[Allocation]) -> None:
+    part = some_allocation(records.select(slice(0, 30)), "part", 2, 0)
+    for other in (allocations[1], part):
+        with pytest.raises(InputError, match="cannot be paired: they differ in their records or their budget"):
+            paired_frame(readings, [(allocations[0], other)])
+
+
+def test_records_that_are_left_out_leave_the_resample_of_the_role(
+    readings: Readings, records: Records, references: dict[str, References], allocations: list[Allocation]
+) -> None:
+    part = records.select(np.flatnonzero(records.patients > np.median(records.patients)))
+    some = some_allocation(part, "part", 2, 3)
+    several = contrasts(readings, [allocations[0], some], references.values(), metrics=["nll"])
+    of_part = [each for each in several if each.allocation is some]
+    assert len(of_part) == 3
+    assert len(several) == 6
+    for each in of_part:
+        leads = references[each.evaluator].best("nll", 2)
+        a, b = read(each.evaluator, part, some.masks), read(each.evaluator, part, fixed_masks(part, leads))
+        check(each.delta, *by_hand("nll", records, part, a, b, REPLICATES))
+
+
+def test_what_is_missing_is_named(
+    readings: Readings, records: Records, references: dict[str, References], allocations: list[Allocation]
+) -> None:
+    with pytest.raises(InputError, match="no references of evaluator 'third'; search them first"):
+        contrasts(readings, allocations, [references["first"], references["second"]])
+    with pytest.raises(InputError, match="no references of evaluator 'strong'"):
+        contrasts(readings, allocations, references.values(), "strong")
+    with pytest.raises(InputError, match="no evaluator 'strong' here; there are first, second, third"):
+        readings.probabilities("strong", records, [allocations[0].masks])
+    with pytest.raises(InputError, match="No contrast was made under both 'second' and 'first'"):
+        interactions_frame([], "second", "first")
+    with pytest.raises(InputError, match="has no patient-cluster interval"):
+        paired_frame(readings, [(allocations[0], allocations[2])], ["auroc"])
+
+
+def test_two_evaluators_of_one_name_are_refused(records: Records, references: dict[str, References]) -> None:
+    other = Reader("second")
+    other.name = "first"
+    with pytest.raises(InputError, match="Two evaluators are called 'first'; give each a name of its own"):
+        interaction(some_allocation(records, "mga", 2, 0), other, READERS["first"], references)
+    assert list(Readings(records, [other, other]).evaluators) == ["first"]
+
+
+def test_the_two_convenient_functions(records: Records, references: dict[str, References]) -> None:
+    allocation = some_allocation(records, "mga", 3, 1)
+    full = Readings(records, READERS.values())
+    expected = contrasts(full, [allocation], references.values(), metrics=["brier"])
+    pd.testing.assert_frame_equal(
+        contrast(allocation, READERS["second"], references["second"], "brier"),
+        contrasts_frame(each for each in expected if each.evaluator == "second"),
+        rtol=1e-12,
+    )
+    foreign = contrast(allocation, READERS["second"], references["first"]).iloc[0]
+    assert (foreign["evaluator"], foreign["reference_evaluator"], foreign["metric"]) == ("second", "first", "nll")
+    wanted = interactions_frame(expected, "third", "first")
+    for given in (references, list(references.values()), iter(references.values())):
+        answer = interaction(allocation, READERS["third"], READERS["first"], given, "brier")
+        pd.testing.assert_frame_equal(answer, wanted, rtol=1e-12)
+    # a family of one: θ ± c s, c the 95th percentile of |θ* − θ| / s, so that s cancels
+    d = {each.evaluator: each.delta for each in expected}
+    estimate = d["third"] - d["first"]
+    half = np.percentile(np.abs(estimate.replicates - estimate.value), 95)
+    row = wanted.iloc[0]
+    np.testing.assert_allclose(
+        (row["lo_simultaneous"], row["hi_simultaneous"]), (estimate.value - half, estimate.value + half)
+    )
+
+
+def test_on_a_cohort_in_the_layout_of_ptbxl(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Evaluators that were trained, references that were searched; D against the best set is never negative there."""
+    from leadwise.cohort.ptbxl import read_ptbxl
+    from leadwise.cohort.synthetic import write_synthetic
+    from leadwise.evaluators.logistic import LogisticEvaluator
+    from leadwise.evaluators.scoring import score
+
+    directory: Path = tmp_path_factory.mktemp("contrasts") / "cohort"
+    write_synthetic(directory, records=240, seed=2)
+    cohort = read_ptbxl(directory)
+    controlled = LogisticEvaluator().fit(cohort["train"])
+    other = LogisticEvaluator(name="controlled-unbalanced", class_weight=None).fit(cohort["train"])
+    selection = cohort["selection"]
+    references = [search_references(each, selection, [2]) for each in (controlled, other)]
+    readings = Readings(selection, [controlled, other])
+    pairs = subsets(2)[::6]
+    allocations = [
+        Allocation(selection, f"always {index}", "", np.tile(np.flatnonzero(mask), (len(selection), 1)))
+        for index, mask in enumerate(pairs)
+    ]
+    several = contrasts(readings, allocations, references)
+    assert min(each.delta.value for each in several) >= -1e-12
+    row = interaction(allocations[3], other, controlled, references).iloc[0]
+    d = []
+    for evaluator, searched in zip((other, controlled), references[::-1], strict=True):
+        p = score(
+            evaluator, selection, np.stack([allocations[3].masks, fixed_masks(selection, searched.best("nll", 2))])
+        )
+        d.append(METRICS["nll"](selection.labels, p[0], None) - METRICS["nll"](selection.labels, p[1], None))
+    np.testing.assert_allclose(row["interaction"], d[0] - d[1], atol=1e-12)
+    assert (row["role"], row["evaluator"], row["baseline_evaluator"]) == (
+        "selection",
+        "controlled-unbalanced",
+        "controlled",
+    )
