@@ -35,35 +35,61 @@ if TYPE_CHECKING:
     from leadwise.leads import subsets as subsets
     from leadwise.metrics import METRICS as METRICS
     from leadwise.policies.allocation import Allocation as Allocation
+    from leadwise.policies.ccga import CCGA as CCGA
+    from leadwise.policies.contract import Policy as Policy
+    from leadwise.policies.contract import check_policy as check_policy
+    from leadwise.policies.contract import list_oracles as list_oracles
+    from leadwise.policies.contract import list_policies as list_policies
+    from leadwise.policies.contract import register_policy as register_policy
+    from leadwise.policies.controls import CohortState as CohortState
+    from leadwise.policies.controls import RandomSubset as RandomSubset
+    from leadwise.policies.ecg_on_demand import ECGOnDemand as ECGOnDemand
+    from leadwise.policies.mga import MGA as MGA
+    from leadwise.policies.oracle import exhaustive_oracle as exhaustive_oracle
+    from leadwise.policies.oracle import greedy_oracle as greedy_oracle
+    from leadwise.policies.rollout import allocate as allocate
     from leadwise.references import References as References
     from leadwise.references import search_references as search_references
     from leadwise.run.plan import read_plan as read_plan
 
 _HOME = {
     "Allocation": "policies.allocation",
+    "CCGA": "policies.ccga",
     "CLINICAL_SETS": "leads",
     "Cohort": "cohort.cohort",
+    "CohortState": "policies.controls",
+    "ECGOnDemand": "policies.ecg_on_demand",
     "Evaluator": "evaluators.contract",
     "LEADS": "leads",
     "LeadSet": "leads",
     "LeadwiseError": "errors",
     "LogisticEvaluator": "evaluators.logistic",
     "METRICS": "metrics",
+    "MGA": "policies.mga",
     "PatientBootstrap": "analysis.bootstrap",
+    "Policy": "policies.contract",
+    "RandomSubset": "policies.controls",
     "Readings": "analysis.contrasts",
     "Records": "cohort.cohort",
     "References": "references",
+    "allocate": "policies.rollout",
     "check": "cohort.check",
     "check_evaluator": "evaluators.contract",
+    "check_policy": "policies.contract",
     "contrast": "analysis.contrasts",
     "contrasts": "analysis.contrasts",
+    "exhaustive_oracle": "policies.oracle",
     "fetch_ptbxl": "cohort.fetch",
+    "greedy_oracle": "policies.oracle",
     "interaction": "analysis.contrasts",
     "list_evaluators": "evaluators.contract",
+    "list_oracles": "policies.contract",
+    "list_policies": "policies.contract",
     "plot_ecg": "cohort.plots",
     "read_plan": "run.plan",
     "read_ptbxl": "cohort.ptbxl",
     "register_evaluator": "evaluators.contract",
+    "register_policy": "policies.contract",
     "score": "evaluators.scoring",
     "score_subsets": "evaluators.scoring",
     "search_references": "references",

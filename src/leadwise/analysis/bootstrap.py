@@ -125,17 +125,17 @@ class PatientBootstrap:
         finish: list[tuple[tuple[Any, str], slice, Callable[[np.ndarray], np.ndarray]]] = []
         cluster = self.cluster(records.patients)
         # a matrix product may round equal columns differently; arms that agree share theirs, so they differ by zero
-        place: dict[bytes, slice] = {}
+        place: dict[tuple[bytes, str], tuple[slice, Callable[[np.ndarray], np.ndarray]]] = {}
         at = 1
         for arm, probabilities in arms.items():
+            content = sha256(probabilities.tobytes()).digest()
             for metric in wanted[arm]:
-                sums, reduce = _sums_of(metric, labels, probabilities, cluster, len(self.patients))
-                content = sha256(sums.tobytes()).digest()
-                if content not in place:
-                    place[content] = slice(at, at + sums.shape[1])
+                if (content, metric) not in place:
+                    sums, reduce = _sums_of(metric, labels, probabilities, cluster, len(self.patients))
+                    place[content, metric] = (slice(at, at + sums.shape[1]), reduce)
                     at += sums.shape[1]
                     columns.append(sums)
-                finish.append(((arm, metric), place[content], reduce))
+                finish.append(((arm, metric), *place[content, metric]))
         sums = np.concatenate(columns, axis=1)
         point, totals = sums.sum(axis=0), self.totals(sums)
         estimates = {}

@@ -97,7 +97,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
     name = evaluator_name(evaluator)
     if not isinstance(evaluator, Evaluator):
         raise InputError(f"Evaluator {name} needs an attribute 'labels' and a method 'probabilities(signals, masks)'.")
-    sample = _detached(records.select(slice(0, 16)))
+    sample = detached(records.select(slice(0, 16)))
     n, rng = len(sample), np.random.default_rng(0)
     masks = (rng.random((n, 12)) < 0.4) & sample.available
     masks[np.arange(n), sample.available.argmax(axis=1)] = True
@@ -119,7 +119,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
     demand(ask(sample.select(order), masks[order]), answer[order], "answers by the position in the batch")
     noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
     changed = np.where(masks[..., None], sample.signals[:], noise)
-    demand(ask(_detached(sample, changed), masks), answer, "lets leads matter that were not observed")
+    demand(ask(detached(sample, changed), masks), answer, "lets leads matter that were not observed")
     if hasattr(evaluator, "prepare"):
         few = masks[:3] & sample.available.all(axis=0)
         few[:, sample.available.all(axis=0).argmax()] = True
@@ -159,7 +159,7 @@ class _Watched(_Unprepared):
         return answer
 
 
-def _detached(records: Records, microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> Records:
+def detached(records: Records, microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> Records:
     """The same records as a cohort of their own, without a cache, with other signals if given."""
     cohort = records.cohort
     own = replace(

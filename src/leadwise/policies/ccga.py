@@ -11,6 +11,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import lead_index
+from leadwise.policies.contract import register_policy
 from leadwise.policies.learned import BUDGETS, FORMAT, check_identity, identity, ranking_of_all, read_policy
 from leadwise.policies.observation import Observation
 from leadwise.policies.states import candidate_gains, random_states
@@ -121,3 +122,10 @@ class CCGA:
 def _logits(probabilities: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
     p = np.clip(probabilities, 1e-6, 1 - 1e-6)
     return np.log(p / (1 - p))
+
+
+@register_policy("ccga")
+def _build(
+    target: Any, first_lead: Sequence[str], train: Records, _validation: Records, seed: int, **settings: Any
+) -> CCGA:
+    return CCGA(target, first_lead, seed=seed, **settings).fit(train)

@@ -1,5 +1,6 @@
 """Controls that separate conditioning on the patient from mere diversity of lead sets."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LeadSet
+from leadwise.policies.contract import build_policy, register_policy
 from leadwise.policies.observation import Observation
 
 
@@ -102,3 +104,18 @@ def _mix(x: UInt64[np.ndarray, "..."]) -> UInt64[np.ndarray, "..."]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+@register_policy("cohort-state")
+def _build_cohort_state(
+    target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
+) -> CohortState:
+    policy = build_policy("ecg-on-demand", target, first_lead, train, validation, seed, **settings)
+    return CohortState(policy).fit(train)
+
+
+@register_policy("random-subset")
+def _build_random_subset(
+    _target: Any, _first_lead: Sequence[str], _train: Records, _validation: Records, seed: int
+) -> RandomSubset:
+    return RandomSubset(seed)

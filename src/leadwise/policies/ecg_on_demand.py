@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.evaluators.scoring import Scorer
+from leadwise.policies.contract import register_policy
 from leadwise.policies.learned import LearnedPolicy
 from leadwise.policies.observation import Observation
 from leadwise.policies.states import States, candidate_gains
@@ -116,3 +117,12 @@ def lead_correlation(records: Records) -> Float64[np.ndarray, "12 12"]:
     covariance = product / count - np.outer(total, total) / count**2
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
     return np.abs(covariance / np.outer(deviation, deviation)) * (1 - np.eye(12))
+
+
+@register_policy("ecg-on-demand")
+def _build(
+    target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
+) -> ECGOnDemand:
+    policy = ECGOnDemand(target, first_lead, seed=seed, **settings)
+    policy.fit(train, validation)
+    return policy

@@ -1,11 +1,14 @@
 """Myopic Gain Acquisition: predict what each lead would gain next, take the largest."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
 
+from leadwise.cohort.cohort import Records
 from leadwise.evaluators.scoring import Scorer
+from leadwise.policies.contract import register_policy
 from leadwise.policies.learned import LearnedPolicy
 from leadwise.policies.states import States, candidate_gains
 
@@ -38,3 +41,12 @@ class MGA(LearnedPolicy):
         """Mean squared error over the leads that could come next."""
         known = ~targets.isnan()
         return ((outputs - targets)[known] ** 2).mean()
+
+
+@register_policy("mga")
+def _build(
+    target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
+) -> MGA:
+    policy = MGA(target, first_lead, seed=seed, **settings)
+    policy.fit(train, validation)
+    return policy

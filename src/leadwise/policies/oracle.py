@@ -14,13 +14,14 @@ from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LEADS, subsets
 from leadwise.metrics import record_nll
 from leadwise.policies.allocation import Allocation
+from leadwise.policies.contract import register_oracle
 from leadwise.policies.states import States, candidate_gains
 from leadwise.references import References
 
 NAME = "oracle"
-_BYTES_AT_ONCE = 64 << 20
 
 
+@register_oracle("greedy")
 def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
     """For each record, the lead that lowers its NLL most, then the next; the first lead is free to be any."""
     scorer = Scorer(evaluator, _with_leads(records, budget))
@@ -38,6 +39,7 @@ def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
     return Allocation(scorer.records, NAME, evaluator_name(evaluator), order)
 
 
+@register_oracle("exhaustive")
 def exhaustive_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
     """For each record, the best of all sets of ``budget`` leads that it has. There are 495 sets of four."""
     kept = _with_leads(records, budget)

@@ -1,0 +1,121 @@
+"""What a policy is, which ones there are, and whether yours is one."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import detached
+from leadwise.policies.allocation import Allocation
+from leadwise.policies.observation import Observation
+from leadwise.policies.rollout import allocate
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Chooses leads one at a time. A class with these members fits; it inherits nothing.
+
+    Optional members:
+
+    - ``name``: how it is called in results (else the name of its class);
+    - ``target``: the evaluator that it was trained on;
+    - ``scores(observation) -> (n, 12)``, and ``scores_are_gains`` if they are predicted gains in NLL;
+    - ``budget_agnostic``: that it does not look at the remaining budget, so one rollout serves all budgets.
+    """
+
+    state_evaluator: Any
+    """Whose probabilities its observations hold, or None."""
+    first_lead: Sequence[str] | None
+    """Ranking of the leads, of which every record begins with the first that it has; or None."""
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """The index of the next lead for each record, among ``observation.candidates``."""
+
+
+Builder = Callable[..., Any]
+
+_POLICIES: dict[str, Builder] = {}
+_ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}
+
+
+def register_policy(name: str) -> Callable[[Builder], Builder]:
+    """Make ``build(target, first_lead, train, validation, seed) -> trained policy`` known under a name."""
+
+    def register(build: Builder) -> Builder:
+        _POLICIES[name] = build
+        return build
+
+    return register
+
+
+def register_oracle(name: str) -> Callable[[Any], Any]:
+    """Make ``allocate(evaluator, records, budget)`` known as an oracle: it sees labels, so it is kept apart."""
+
+    def register(oracle: Callable[[Any, Records, int], Allocation]) -> Callable[[Any, Records, int], Allocation]:
+        _ORACLES[name] = oracle
+        return oracle
+
+    return register
+
+
+def list_policies() -> list[str]:
+    """Names of all registered policies."""
+    _import_all()
+    return sorted(_POLICIES)
+
+
+def list_oracles() -> list[str]:
+    """Names of all registered oracles. They look at labels and can never be deployed."""
+    _import_all()
+    return sorted(_ORACLES)
+
+
+def build_policy(
+    name: str,
+    target: Any,
+    first_lead: Sequence[str],
+    train: Records,
+    validation: Records,
+    seed: int = 0,
+    **settings: Any,
+) -> Any:
+    """Train a registered policy."""
+    if name not in list_policies():
+        raise InputError(f"There is no policy '{name}'; there are {', '.join(list_policies())}.")
+    return _POLICIES[name](target, first_lead, train, validation, seed, **settings)
+
+
+def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
+    """Raise `InputError` with a sentence unless a policy keeps the contract on (a few of) these records.
+
+    Looked at: exactly k different leads that the record has; the same choice when asked again, whatever else is in the
+    batch, and whatever the leads hold that were not acquired.
+    """
+    name = getattr(policy, "name", type(policy).__name__)
+    if not isinstance(policy, Policy):
+        raise InputError(f"Policy {name} needs 'choose(observation)', 'state_evaluator' and 'first_lead'.")
+    sample = detached(records.select(slice(0, 16)))
+    rng = np.random.default_rng(0)
+    for budget in budgets:
+        chosen = allocate(policy, sample, budget)
+        if not np.array_equal(allocate(policy, sample, budget).order, chosen.order):
+            raise InputError(f"Policy {name} is not deterministic: asked twice, it chooses differently.")
+        alone = np.concatenate([allocate(policy, sample[i], budget).order for i in range(len(sample))])
+        if not np.array_equal(alone, chosen.order):
+            raise InputError(f"Policy {name} lets the other records of a batch change its choice.")
+        noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
+        changed = detached(sample, np.where(chosen.masks[..., None], sample.signals[:], noise))
+        if not np.array_equal(allocate(policy, changed, budget).order, chosen.order):
+            raise InputError(f"Policy {name} lets leads that it has not acquired change its choice.")
+
+
+def _import_all() -> None:
+    """Registration happens on import."""
+    import leadwise.policies.ccga
+    import leadwise.policies.controls
+    import leadwise.policies.ecg_on_demand
+    import leadwise.policies.mga
+    import leadwise.policies.oracle  # noqa: F401
