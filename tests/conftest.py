@@ -3,9 +3,14 @@
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from leadwise.cohort.cohort import Cohort
+    from leadwise.evaluators.logistic import LogisticEvaluator
 
 settings.register_profile("leadwise", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -28,6 +33,27 @@ def pristine_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tree(pristine_tree: Path, tmp_path: Path) -> Path:
     """The same cohort, to be damaged as a test likes."""
     return Path(shutil.copytree(pristine_tree, tmp_path / "cohort"))
+
+
+@pytest.fixture(scope="session")
+def small_cohort(tmp_path_factory: pytest.TempPathFactory) -> "Cohort":
+    """A synthetic cohort of 400 records, enough to fit small models on."""
+    from leadwise.cohort.ptbxl import read_ptbxl
+    from leadwise.cohort.synthetic import write_synthetic
+
+    home = tmp_path_factory.mktemp("small")
+    write_synthetic(home / "cohort", records=400, seed=8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEADWISE_CACHE", str(home / "cache"))
+        return read_ptbxl(home / "cohort")
+
+
+@pytest.fixture(scope="session")
+def controlled(small_cohort: "Cohort") -> "LogisticEvaluator":
+    """The controlled evaluator of the small cohort."""
+    from leadwise.evaluators.logistic import LogisticEvaluator
+
+    return LogisticEvaluator().fit(small_cohort["train"])
 
 
 @pytest.fixture(autouse=True)

@@ -65,6 +65,27 @@ def test_roles_from_a_plan(leadwise, tree: Path, tmp_path: Path) -> None:
     assert list(json.loads(text)["roles"]) == ["train", "audit"]
 
 
+def test_references(leadwise, pristine_tree: Path) -> None:
+    code, text, _ = leadwise("references", "--cohort", pristine_tree, "--k", 3, "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert found["candidates"] == 220
+    for rows in found["best"].values():
+        assert len(rows) == 10
+        assert rows[0]["margin"] == 0
+        assert [row["margin"] for row in rows] == sorted(row["margin"] for row in rows)
+    assert [row["name"] for row in found["clinical"]] == ["12-lead", "6-lead", "4-lead", "3-lead", "2-lead"]
+    code, text, _ = leadwise("references", "--cohort", pristine_tree, "--k", 3)
+    assert code == 0
+    assert found["best"]["nll"][0]["leads"] in text
+    assert "6-lead" in text
+
+
+@pytest.mark.parametrize("words", [("--k", 0), ("--k", 13), ("--k", 3, "--evaluator", "nobody")])
+def test_references_that_cannot_be(leadwise, pristine_tree: Path, words) -> None:
+    assert leadwise("references", "--cohort", pristine_tree, *words)[0] == 2
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

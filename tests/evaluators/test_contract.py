@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from leadwise.cohort.cohort import Cohort, Records
-from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import InputError, SealedRole
 from leadwise.evaluators import contract
 from leadwise.evaluators.contract import (
@@ -31,12 +29,8 @@ REGISTERED = {"controlled", "controlled-unbalanced", "controlled-recalibrated"}
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    home = tmp_path_factory.mktemp("contract")
-    write_synthetic(home / "cohort", records=300, seed=8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LEADWISE_CACHE", str(home / "cache"))
-        return read_ptbxl(home / "cohort")
+def cohort(small_cohort: Cohort) -> Cohort:
+    return small_cohort
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from leadwise.cohort.cohort import Cohort
-from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import InputError
 from leadwise.evaluators.logistic import FORMAT, LogisticEvaluator
 from leadwise.evaluators.masks import frozen_masks
@@ -27,17 +25,8 @@ from leadwise.store import write_tensors
 
 
 @pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Cohort:
-    home = tmp_path_factory.mktemp("logistic")
-    write_synthetic(home / "cohort", records=300, seed=8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LEADWISE_CACHE", str(home / "cache"))
-        return read_ptbxl(home / "cohort")
-
-
-@pytest.fixture(scope="module")
-def controlled(cohort: Cohort) -> LogisticEvaluator:
-    return LogisticEvaluator().fit(cohort["train"])
+def cohort(small_cohort: Cohort) -> Cohort:
+    return small_cohort
 
 
 class Unprepared:

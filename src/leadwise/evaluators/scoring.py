@@ -43,9 +43,13 @@ def score_subsets(
 
 
 class Scorer:
-    """An evaluator on some records, prepared once for many questions."""
+    """An evaluator on some records, prepared once for many questions.
 
-    def __init__(self, evaluator: Any, records: Records) -> None:
+    With ``remember`` it keeps every answer to `pairs` and `masks`, so that no pair is ever read twice: worth the memory
+    (8 bytes a label and a pair) for evaluators that take their time.
+    """
+
+    def __init__(self, evaluator: Any, records: Records, remember: bool = False) -> None:
         if not len(records):
             raise InputError(
                 f"There are no records to score in {records.name}; choose a role or selection that has some."
@@ -53,6 +57,10 @@ class Scorer:
         self.evaluator, self.records = evaluator, records
         self._columns = _match_labels(evaluator, records)
         self._available = records.available
+        self._remember = remember
+        self._known, self._answers = np.empty(0, dtype=np.int64), np.empty((0, len(self._columns)))
+        self.readings = 0
+        """How many pairs of record and mask the evaluator has read."""
         prepare = getattr(evaluator, "prepare", None)
         fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
         self._prepared: Any = prepare(records) if prepare and fits else _FromSignals(evaluator, records)
@@ -71,14 +79,32 @@ class Scorer:
         _check_masks(masks)
         self._check_available(masks & ~self._available[positions], self.records.ids[positions])
         distinct, inverse = np.unique(masks @ _BIT + 4096 * positions, return_inverse=True)
-        where, bits = distinct // 4096, distinct % 4096
+        place = np.searchsorted(self._known, distinct)
+        new = (
+            self._known[np.minimum(place, len(self._known) - 1)] != distinct
+            if len(self._known)
+            else np.full(len(distinct), True)
+        )
         answer = np.empty((len(distinct), len(self._columns)))
-        for start in range(0, len(distinct), BATCH):
+        answer[~new] = self._answers[place[~new]]
+        answer[new] = self._read(distinct[new])
+        if self._remember and new.any():
+            codes = np.concatenate([self._known, distinct[new]])
+            order = codes.argsort(kind="stable")
+            self._known, self._answers = codes[order], np.concatenate([self._answers, answer[new]])[order]
+        return answer[inverse]
+
+    def _read(self, pairs: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
+        """Ask the evaluator, a batch at a time; a pair is 4096 · position + mask bits."""
+        where, bits = pairs // 4096, pairs % 4096
+        answer = np.empty((len(pairs), len(self._columns)))
+        for start in range(0, len(pairs), BATCH):
             part = slice(start, start + BATCH)
             batch_masks = (bits[part, None] & _BIT).astype(bool)
             said = np.asarray(self._prepared.probabilities(where[part], batch_masks))
             answer[part] = self._checked(said, where[part])
-        return answer[inverse]
+        self.readings += len(pairs)
+        return answer
 
     @property
     def at_once(self) -> bool:

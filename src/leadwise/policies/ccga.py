@@ -12,12 +12,22 @@ from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import lead_index
 from leadwise.policies.contract import register_policy
-from leadwise.policies.learned import BUDGETS, FORMAT, check_identity, identity, ranking_of_all, read_policy
+from leadwise.policies.learned import (
+    BUDGETS,
+    FORMAT,
+    check_identity,
+    checked_budgets,
+    identity,
+    ranking_of_all,
+    read_policy,
+    whole_file,
+)
 from leadwise.policies.observation import Observation
 from leadwise.policies.states import candidate_gains, random_states
 from leadwise.store import write_tensors
 
 
+@register_policy("ccga")
 class CCGA:
     """Conditional mean gains of the training role, no network.
 
@@ -42,7 +52,7 @@ class CCGA:
         first_lead: Sequence[str],
         state_evaluator: Any = None,
         name: str | None = None,
-        states: int = 48_000,
+        states: int = 44_000,
         neighbours: int = 200,
         budgets: Sequence[int] = BUDGETS,
         seed: int = 0,
@@ -50,14 +60,14 @@ class CCGA:
         self.target, self.first_lead = target, ranking_of_all(first_lead)
         self.state_evaluator = target if state_evaluator is None else state_evaluator
         self.name, self.states, self.neighbours = name or self.kind, states, neighbours
-        self.budgets, self.seed = tuple(budgets), seed
+        self.budgets, self.seed = checked_budgets(budgets), seed
 
     def fit(self, train: Records, _validation: Records | None = None) -> "CCGA":
         """Remember training states: their logits, number of leads, and every lead's gain."""
         rng = np.random.default_rng([self.seed, 2])
         ranking = [lead_index(lead) for lead in self.first_lead]
-        states = random_states(train, ranking, self.states, self.budgets, rng)
         target = Scorer(self.target, train)
+        states = random_states(train, ranking, self.states, self.budgets, rng)
         same = self.state_evaluator is self.target
         seen = (target if same else Scorer(self.state_evaluator, train)).pairs(states.positions, states.masks)
         self._remember(_logits(seen), states.masks.sum(axis=1), candidate_gains(target, states))
@@ -92,11 +102,13 @@ class CCGA:
 
     @classmethod
     def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "CCGA":
-        """Read what `save` wrote; the state evaluator must be the one it was trained with, by hash."""
-        tensors, facts = read_policy(path, cls.kind)
-        check_identity(path, facts, state_evaluator=state_evaluator, target=target)
-        policy = cls(target or state_evaluator, state_evaluator=state_evaluator, **facts["settings"])
-        policy._remember(tensors["logits"], tensors["sizes"], tensors["gains"])
+        """Read what `save` wrote; the evaluators must be those it was trained with, by hash."""
+        target = state_evaluator if target is None else target
+        with whole_file(path):
+            tensors, facts = read_policy(path, cls.kind)
+            check_identity(path, facts, state_evaluator=state_evaluator, target=target)
+            policy = cls(target, state_evaluator=state_evaluator, **facts["settings"])
+            policy._remember(tensors["logits"], tensors["sizes"], tensors["gains"])
         return policy
 
     def _remember(
@@ -122,10 +134,3 @@ class CCGA:
 def _logits(probabilities: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
     p = np.clip(probabilities, 1e-6, 1 - 1e-6)
     return np.log(p / (1 - p))
-
-
-@register_policy("ccga")
-def _build(
-    target: Any, first_lead: Sequence[str], train: Records, _validation: Records, seed: int, **settings: Any
-) -> CCGA:
-    return CCGA(target, first_lead, seed=seed, **settings).fit(train)

@@ -42,13 +42,26 @@ _ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}
 
 
 def register_policy(name: str) -> Callable[[Builder], Builder]:
-    """Make ``build(target, first_lead, train, validation, seed) -> trained policy`` known under a name."""
+    """Make a policy known under a name.
+
+    It is a function ``build(target, first_lead, train, validation, seed)`` that returns a trained policy, or a class
+    that is made with (target, first_lead, seed=seed) and has ``fit(train, validation)``.
+    """
 
     def register(build: Builder) -> Builder:
-        _POLICIES[name] = build
+        _POLICIES[name] = _trained(build) if isinstance(build, type) else build
         return build
 
     return register
+
+
+def _trained(policy: type) -> Builder:
+    def build(
+        target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
+    ) -> Any:
+        return policy(target, first_lead, seed=seed, **settings).fit(train, validation)
+
+    return build
 
 
 def register_oracle(name: str) -> Callable[[Any], Any]:
@@ -97,10 +110,11 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
     name = getattr(policy, "name", type(policy).__name__)
     if not isinstance(policy, Policy):
         raise InputError(f"Policy {name} needs 'choose(observation)', 'state_evaluator' and 'first_lead'.")
-    sample = detached(records.select(slice(0, 16)))
+    few = detached(records.select(slice(0, 16)))
     rng = np.random.default_rng(0)
     for budget in budgets:
-        chosen = allocate(policy, sample, budget)
+        chosen = allocate(policy, few, budget)
+        sample = chosen.records  # those that have as many leads
         if not np.array_equal(allocate(policy, sample, budget).order, chosen.order):
             raise InputError(f"Policy {name} is not deterministic: asked twice, it chooses differently.")
         alone = np.concatenate([allocate(policy, sample[i], budget).order for i in range(len(sample))])

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float64, Int, UInt64
 
 from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LeadSet
@@ -36,8 +37,8 @@ class CohortState:
 
     def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
         """Take the averages from the train role."""
-        self.statistics_ = lead_statistics(train).mean(axis=0)
         self._scorer = Scorer(self.policy.state_evaluator, train)
+        self.statistics_ = lead_statistics(train).mean(axis=0)
         self._average: dict[int, Float64[np.ndarray, " l"]] = {}
         return self
 
@@ -85,6 +86,8 @@ class RandomSubset:
     budget_agnostic = True
 
     def __init__(self, seed: int = 0, name: str = "random-subset") -> None:
+        if seed < 0:
+            raise InputError(f"The seed of random leads cannot be {seed}; give 0 or a larger whole number.")
         self.seed, self.name = seed, name
 
     def fit(self, _train: Records | None = None, _validation: Records | None = None) -> "RandomSubset":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 
+@register_policy("ecg-on-demand")
 class ECGOnDemand(LearnedPolicy):
     """Scores the leads that could come next from acquired statistics, mask, current probabilities and remaining budget.
 
@@ -41,7 +42,7 @@ class ECGOnDemand(LearnedPolicy):
     budget_agnostic = False
 
     def __init__(
-        self, target: Any, first_lead: Sequence[str], temperature: float = 0.5, redundancy: float = 0.0, **others: Any
+        self, target: Any, first_lead: Sequence[str], temperature: float = 1.0, redundancy: float = 0.0, **others: Any
     ) -> None:
         super().__init__(target, first_lead, **others)
         self.temperature, self.redundancy = temperature, redundancy
@@ -84,7 +85,7 @@ class ECGOnDemand(LearnedPolicy):
         return {"correlation": self.correlation_}
 
     def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:
-        self.correlation_ = tensors.pop("correlation")
+        self.correlation_ = tensors["correlation"]
 
 
 def completions(
@@ -117,12 +118,3 @@ def lead_correlation(records: Records) -> Float64[np.ndarray, "12 12"]:
     covariance = product / count - np.outer(total, total) / count**2
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
     return np.abs(covariance / np.outer(deviation, deviation)) * (1 - np.eye(12))
-
-
-@register_policy("ecg-on-demand")
-def _build(
-    target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
-) -> ECGOnDemand:
-    policy = ECGOnDemand(target, first_lead, seed=seed, **settings)
-    policy.fit(train, validation)
-    return policy

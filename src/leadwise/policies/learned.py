@@ -1,6 +1,7 @@
 """What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ from leadwise.errors import InputError
 from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LEADS, lead_index
-from leadwise.policies.network import StateNetwork
+from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import Rollout
+from leadwise.policies.rollout import Rollout, check_budget
 from leadwise.policies.states import States, random_states
 from leadwise.store import read_tensors, write_tensors
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 FORMAT = "leadwise policy 1"
 BUDGETS = (2, 3, 4, 6, 8)
+VALIDATION_SHARE = 0.1
+"""Validation states for each training state: enough to see when to stop, and readings are dear."""
 
 
 class LearnedPolicy:
@@ -43,7 +46,8 @@ class LearnedPolicy:
         How it is called in results.
     states
         Number of training states. Each costs one reading by the target for every lead that could come next and one for
-        the state itself, nine on average: 48,000 states are some 430,000 readings, which a network can afford.
+        the state itself; ``readings_`` says how many there were, validation included. A slow evaluator can afford the
+        default.
     own
         Share of the states that come from the policy's own rollouts.
     budgets
@@ -64,17 +68,19 @@ class LearnedPolicy:
         first_lead: Sequence[str],
         state_evaluator: Any = None,
         name: str | None = None,
-        states: int = 48_000,
+        states: int = 44_000,
         own: float = 0.5,
         budgets: Sequence[int] = BUDGETS,
         seed: int = 0,
         network: StateNetwork | None = None,
     ) -> None:
+        if not 0 <= own < 1:
+            raise InputError(f"A share of {own} of own states is impossible; it lies between 0 and 1, and below 1.")
         self.target = target
         self.first_lead = ranking_of_all(first_lead)
         self.state_evaluator = target if state_evaluator is None else state_evaluator
         self.name = name or self.kind
-        self.states, self.own, self.budgets, self.seed = states, own, tuple(budgets), seed
+        self.states, self.own, self.budgets, self.seed = states, own, checked_budgets(budgets), seed
         self.network = network or StateNetwork()
         self.unit_ = 1.0
 
@@ -88,19 +94,19 @@ class LearnedPolicy:
         met: list[States | None] = [None, None]
         for number, share in enumerate(rounds):
             for side, role in enumerate(roles):
-                # as many validation states as there are training states for each record, a few for everyone
-                count = int(share * self.states * (1 if side == 0 else 0.25))
+                count = int(share * self.states * (1 if side == 0 else VALIDATION_SHARE))
                 new = role.random(count, rng) if number == 0 else role.visited(count, rng)
                 old = met[side]
                 met[side] = new if old is None else old + new
             (x, y), held_out = (
                 self._examples(role, states, number, rng) for role, states in zip(roles, met, strict=True)
             )
-            self.unit_ = float(np.nanstd(y))
+            self.unit_ = float(np.nanstd(y)) or 1.0  # to an evaluator that never changes its mind all leads are alike
             what = f"Training {self.name}, round {number + 1} of {len(rounds)}"
             self.history_ = self.network.fit(
                 x, y / self.unit_, self._loss, (held_out[0], held_out[1] / self.unit_), self.seed + number, what
             )
+        self.readings_ = sum(role.scorer.readings for role in roles)
         return self
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
@@ -150,16 +156,18 @@ class LearnedPolicy:
 
     @classmethod
     def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "LearnedPolicy":
-        """Read what `save` wrote; the state evaluator must be the one it was trained with, by hash."""
-        tensors, facts = read_policy(path, cls.kind)
-        check_identity(path, facts, state_evaluator=state_evaluator, target=target)
-        settings = facts["settings"]
-        network = StateNetwork(**settings.pop("network"))
-        policy = cls(target or state_evaluator, state_evaluator=state_evaluator, network=network, **settings)
-        policy.unit_ = facts["unit"]
-        network.mean_, network.scale_ = tensors.pop("mean"), tensors.pop("scale")
-        policy._take_tensors(tensors)
-        network.weights_ = tensors
+        """Read what `save` wrote; the evaluators must be those it was trained with, by hash."""
+        target = state_evaluator if target is None else target
+        with whole_file(path):
+            tensors, facts = read_policy(path, cls.kind)
+            check_identity(path, facts, state_evaluator=state_evaluator, target=target)
+            settings = facts["settings"]
+            network = StateNetwork(**settings.pop("network"))
+            policy = cls(target, state_evaluator=state_evaluator, network=network, **settings)
+            policy.unit_ = facts["unit"]
+            network.mean_, network.scale_ = tensors["mean"], tensors["scale"]
+            policy._take_tensors(tensors)
+            network.weights_ = {name: tensors[name] for name in WEIGHTS}
         return policy
 
     def _settings(self) -> dict[str, Any]:
@@ -174,7 +182,7 @@ class LearnedPolicy:
         return {}
 
     def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:
-        """Take out of ``tensors`` what `_tensors` put in."""
+        """Take from ``tensors`` what `_tensors` put in."""
 
 
 class _Role:
@@ -185,7 +193,8 @@ class _Role:
         self.rollout = Rollout(policy, records)
         self.statistics = self.rollout.statistics
         same = policy.target is policy.state_evaluator
-        self.scorer = self.rollout.scorer if same and self.rollout.scorer else Scorer(policy.target, records)
+        shared = self.rollout.scorer if same else None
+        self.scorer = shared or Scorer(policy.target, records, remember=True)
 
     def random(self, count: int, rng: np.random.Generator) -> States:
         ranking = [lead_index(lead) for lead in self.policy.first_lead]
@@ -212,6 +221,15 @@ class _Role:
         return visited
 
 
+def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
+    """Budgets to learn for; beyond the first lead there must be something to choose."""
+    for budget in budgets:
+        check_budget(budget)
+    if max(budgets, default=0) < 2:
+        raise InputError("A policy learns what to choose after the first lead; give it a budget of two or more.")
+    return tuple(budgets)
+
+
 def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
     """A ranking of all twelve leads that begins with the given ones."""
     given = [LEADS[lead_index(lead)] for lead in first_lead]
@@ -228,11 +246,20 @@ def identity(evaluator: Any) -> dict[str, str | None]:
 def check_identity(path: Path, facts: dict[str, Any], **given: Any) -> None:
     """Raise unless the given evaluators are those that the file remembers."""
     for what, evaluator in given.items():
-        if evaluator is not None and identity(evaluator) != facts[what]:
+        if identity(evaluator) != facts[what]:
             raise InputError(
                 f"{path} was trained with the {what.replace('_', ' ')} {_shown(facts[what])}; "
                 f"this is {_shown(identity(evaluator))}."
             )
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[None]:
+    """Say so in a sentence if something is not there that `save` would have written."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not a whole policy ({error!r}); save the policy again.") from None
 
 
 def read_policy(path: Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

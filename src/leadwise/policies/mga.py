@@ -1,12 +1,10 @@
 """Myopic Gain Acquisition: predict what each lead would gain next, take the largest."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
 
-from leadwise.cohort.cohort import Records
 from leadwise.evaluators.scoring import Scorer
 from leadwise.policies.contract import register_policy
 from leadwise.policies.learned import LearnedPolicy
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 
+@register_policy("mga")
 class MGA(LearnedPolicy):
     """Regresses the one-step reduction in NLL under ``target`` for every lead that could come next; greedy.
 
@@ -41,12 +40,3 @@ class MGA(LearnedPolicy):
         """Mean squared error over the leads that could come next."""
         known = ~targets.isnan()
         return ((outputs - targets)[known] ** 2).mean()
-
-
-@register_policy("mga")
-def _build(
-    target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
-) -> MGA:
-    policy = MGA(target, first_lead, seed=seed, **settings)
-    policy.fit(train, validation)
-    return policy

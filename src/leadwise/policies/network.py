@@ -16,6 +16,10 @@ CLIP = 3.0
 """Standardised statistics are clipped to ±CLIP, logits to ±2·CLIP."""
 
 
+WEIGHTS = tuple(f"{layer}_{what}" for layer in (0, 3, 6) for what in ("weight", "bias"))
+"""Names of the tensors that a trained network has; between the layers lie ReLU and dropout."""
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Layers are so small that several threads would wait for each other longer than they work."""

@@ -64,24 +64,23 @@ def headroom_frame(evaluator: Any, records: Records, references: References, bud
     that of the greedy oracle, ``exhaustive oracle`` that of the exhaustive one (budgets up to 4); ``first lead`` is the
     share of records for which the oracle would begin with the lead in ``label``.
     """
-    scorer = Scorer(evaluator, records)
     rows = []
 
     def add(statistic: str, k: int, value: float, label: str = "", deployable: bool = False) -> None:
         facts = {"role": records.role, "evaluator": evaluator_name(evaluator), "statistic": statistic, "k": k}
         rows.append(facts | {"label": label, "value": value, "deployable": deployable})
 
-    first = np.bincount(greedy_oracle(evaluator, records, 1).order[:, 0], minlength=12) / len(records)
-    for lead, share in zip(LEADS, first, strict=True):
+    first = greedy_oracle(evaluator, records, 1).order[:, 0]
+    for lead, share in zip(LEADS, np.bincount(first, minlength=12) / len(first), strict=True):
         add("first lead", 1, float(share), lead)
     for k in budgets:
+        kept = _with_leads(records, k)  # those with fewer leads are left out of every arm
+        scorer = Scorer(evaluator, kept)
         fixed = scorer.subsets(references.best("nll", k).mask[None])[0]
-        add("fixed", k, _mean_nll(records, fixed), str(references.best("nll", k)), deployable=True)
-        add("oracle", k, _mean_nll(records, scorer.masks(greedy_oracle(evaluator, records, k).masks)))
+        add("fixed", k, _mean_nll(kept, fixed), str(references.best("nll", k)), deployable=True)
+        add("oracle", k, _mean_nll(kept, scorer.masks(greedy_oracle(evaluator, kept, k).masks)))
         if k <= 4:
-            add(
-                "exhaustive oracle", k, _mean_nll(records, scorer.masks(exhaustive_oracle(evaluator, records, k).masks))
-            )
+            add("exhaustive oracle", k, _mean_nll(kept, scorer.masks(exhaustive_oracle(evaluator, kept, k).masks)))
     return pd.DataFrame(rows)
 
 

@@ -26,6 +26,8 @@ def allocate_budgets(policy: Any, records: Records, budgets: Sequence[int]) -> l
     rollout = Rollout(policy, records)
     if not getattr(policy, "budget_agnostic", False) or not records.available.all():
         return [rollout.allocate(budget) for budget in budgets]
+    for budget in budgets:
+        check_budget(budget)
     longest = rollout.allocate(max(budgets))
     return [
         Allocation(longest.records, longest.policy, longest.trained_on, longest.order[:, :budget]) for budget in budgets
@@ -41,12 +43,11 @@ class Rollout:
         self.policy, self.records = policy, records
         self.ranking = None if policy.first_lead is None else [_index(lead) for lead in policy.first_lead]
         self.statistics = lead_statistics(records)
-        self.scorer = None if policy.state_evaluator is None else Scorer(policy.state_evaluator, records)
+        self.scorer = None if policy.state_evaluator is None else Scorer(policy.state_evaluator, records, remember=True)
 
     def allocate(self, budget: int) -> Allocation:
         """Exactly ``budget`` leads for each record that has as many."""
-        if not 1 <= budget <= len(LEADS):
-            raise InputError(f"A budget of {budget} leads is impossible; it lies between 1 and 12.")
+        check_budget(budget)
         positions = np.flatnonzero(self.records.available.sum(axis=1) >= budget)
         if not len(positions):
             raise InputError(f"No record of {self.records.name} has {budget} leads.")
@@ -91,6 +92,12 @@ class Rollout:
         return chosen
 
 
+def check_budget(budget: int) -> None:
+    """Raise unless so many leads can be chosen."""
+    if not 1 <= budget <= len(LEADS):
+        raise InputError(f"A budget of {budget} leads is impossible; it lies between 1 and 12.")
+
+
 def first_available(ranking: Sequence[int], available: Bool[np.ndarray, "n 12"]) -> Int[np.ndarray, " n"]:
     """For each record the first lead of a ranking that it has."""
     order = np.array(ranking)
@@ -102,8 +109,9 @@ def check_choice(policy: Any, observation: Observation, chosen: np.ndarray) -> N
     name = getattr(policy, "name", type(policy).__name__)
     if chosen.shape != (len(observation),) or not np.issubdtype(chosen.dtype, np.integer):
         raise InputError(f"Policy {name} must choose one lead index for each of {len(observation)} records.")
-    if chosen.min() < 0 or chosen.max() >= len(LEADS):
-        raise InputError(f"Policy {name} chose lead {chosen.max()}; leads are numbered 0 to 11.")
+    unknown = chosen[(chosen < 0) | (chosen >= len(LEADS))]
+    if len(unknown):
+        raise InputError(f"Policy {name} chose lead {unknown[0]}; leads are numbered 0 to 11.")
     allowed = observation.candidates[np.arange(len(chosen)), chosen]
     if not allowed.all():
         at = int(np.argmin(allowed))
