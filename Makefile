@@ -25,7 +25,7 @@ study: $(READY)
 	$(BIN)/leadwise data check $(STUDY)/cohort --out $(STUDY)/check
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from leadwise.errors import InputError, LeadwiseError, SealedRole
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.scoring import score
 from leadwise.leads import CLINICAL_SETS, LEADS, LeadSet
-from leadwise.references import BUDGETS, METRICS, References, search_references, subset_metrics
+from leadwise.references import BUDGETS, MATCHED_METRICS, References, search_references, subset_metrics
 
 Found = dict[tuple[int, ...], tuple[float, float, float]]
 
@@ -80,7 +80,7 @@ def brute_force(evaluator: Any, records: Records, budgets: Iterable[int], among:
 
 def order_of(found: Found, metric: str, k: int) -> list[tuple[int, ...]]:
     """Lead sets of size k, best first: by metric, then NLL, then indices."""
-    column = METRICS.index(metric)
+    column = MATCHED_METRICS.index(metric)
     return sorted(
         (leads for leads in found if len(leads) == k),
         key=lambda leads: (round(found[leads][column], 12), round(found[leads][0], 12), leads),
@@ -93,9 +93,9 @@ def assert_same(references: References, found: Found) -> None:
     assert sets == sorted(found, key=lambda leads: (len(leads), leads)), "each set once, in lexicographic order"
     assert [len(leads) for leads in sets] == candidates["k"].to_list()
     expected = np.array([found[leads] for leads in sets])
-    np.testing.assert_allclose(candidates[list(METRICS)].to_numpy(), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(candidates[list(MATCHED_METRICS)].to_numpy(), expected, rtol=0, atol=1e-12)
     for k in {len(leads) for leads in found}:
-        for metric in METRICS:
+        for metric in MATCHED_METRICS:
             order = order_of(found, metric, k)
             assert references.best(metric, k).indices == order[0]
 
@@ -139,7 +139,7 @@ def test_all_sets_there_are(cohort: Cohort, controlled: LogisticEvaluator) -> No
         k, bits, *found = candidates.iloc[row]
         assert int(bits).bit_count() == k
         p = score(controlled, selection, np.tile(LeadSet(int(bits)).mask, (len(selection), 1)))
-        expected = [metrics.METRICS[name](selection.labels, p, None) for name in METRICS]
+        expected = [metrics.METRICS[name](selection.labels, p, None) for name in MATCHED_METRICS]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     assert len(references.frame) == 36
     assert references.best("nll", 12) == LeadSet(4095)
@@ -219,7 +219,7 @@ class Constant:
 def test_equal_sets_come_in_lexicographic_order(cohort: Cohort) -> None:
     references = search_references(Constant(), cohort["selection"], (1, 2, 3))
     for k, first, last in ((1, "I", "V6"), (2, "I II", "V5 V6"), (3, "I II III", "V4 V5 V6")):
-        for metric in METRICS:
+        for metric in MATCHED_METRICS:
             assert str(references.best(metric, k)) == first
             ranked = references.ranking(metric, k)
             assert str(LeadSet(int(ranked["bits"].iloc[-1]))) == last
@@ -289,7 +289,7 @@ def test_ties_are_of_what_is_rounded() -> None:
 
 
 def test_ranking(searched: References, brute: Found) -> None:
-    for metric in METRICS:
+    for metric in MATCHED_METRICS:
         for k in (1, 2, 3):
             ranked = searched.ranking(metric, k)
             assert [LeadSet(int(bits)).indices for bits in ranked["bits"]] == order_of(brute, metric, k)
@@ -306,7 +306,7 @@ def test_frame(searched: References, brute: Found) -> None:
         best = order_of(brute, row.metric, row.k)[0]
         assert row.evaluator == "controlled"
         assert row.leads == str(LeadSet.of(best))
-        assert row.value == pytest.approx(brute[best][METRICS.index(row.metric)], abs=1e-12)
+        assert row.value == pytest.approx(brute[best][MATCHED_METRICS.index(row.metric)], abs=1e-12)
         assert row.candidates == comb(12, row.k)
 
 
@@ -316,9 +316,9 @@ def test_clinical_sets(searched: References, brute: Found) -> None:
     for name, row in table.iterrows():
         leads = CLINICAL_SETS[str(name)]
         assert (row["leads"], row["k"]) == (str(leads), len(leads))
-        for metric in METRICS:
+        for metric in MATCHED_METRICS:
             assert row[f"{metric}_rank"] == 1 + order_of(brute, metric, len(leads)).index(leads.indices)
-            assert row[metric] == pytest.approx(brute[leads.indices][METRICS.index(metric)], abs=1e-12)
+            assert row[metric] == pytest.approx(brute[leads.indices][MATCHED_METRICS.index(metric)], abs=1e-12)
 
 
 def test_questions_without_an_answer(searched: References) -> None:

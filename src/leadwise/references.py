@@ -25,7 +25,8 @@ from leadwise.metrics import CLIP, Labels, bin_of
 from leadwise.progress import progress
 from leadwise.store import atomic_file
 
-METRICS = ("nll", "brier", "ece")
+MATCHED_METRICS = ("nll", "brier", "ece")
+"""Metrics that a reference can be optimal for."""
 BUDGETS = (1, 2, 3, 4, 6, 8)
 
 _BYTES_AT_ONCE = 8 << 20
@@ -48,8 +49,8 @@ class References:
 
     def ranking(self, metric: str, k: int) -> pd.DataFrame:
         """All candidates of size k, best first, with their margin to the best."""
-        if metric not in METRICS:
-            raise InputError(f"References are matched to {', '.join(METRICS)}; '{metric}' is none of them.")
+        if metric not in MATCHED_METRICS:
+            raise InputError(f"References are matched to {', '.join(MATCHED_METRICS)}; '{metric}' is none of them.")
         of_size = self.candidates[self.candidates["k"] == k].reset_index(drop=True)
         if of_size.empty:
             raise InputError(f"The search for {self.evaluator} has no sets of {k} leads; search that budget too.")
@@ -63,7 +64,7 @@ class References:
         """evaluator, metric, k, leads, value, candidates: one row a reference."""
         rows = []
         for k in sorted(self.candidates["k"].unique().tolist()):
-            for metric in METRICS:
+            for metric in MATCHED_METRICS:
                 ranked = self.ranking(metric, k)
                 leads, value = str(LeadSet(int(ranked["bits"].iloc[0]))), float(ranked[metric].iloc[0])
                 rows.append((self.evaluator, metric, k, leads, value, len(ranked)))
@@ -75,7 +76,7 @@ class References:
         for name, leads in CLINICAL_SETS.items():
             if leads.bits in self.candidates["bits"].to_numpy():
                 row: dict[str, Any] = {"name": name, "leads": str(leads), "k": len(leads)}
-                for metric in METRICS:
+                for metric in MATCHED_METRICS:
                     ranked = self.ranking(metric, len(leads))
                     at = int(np.flatnonzero(ranked["bits"] == leads.bits)[0])
                     row |= {metric: float(ranked[metric].iloc[at]), f"{metric}_rank": at + 1}
@@ -113,7 +114,7 @@ def search_references(
                 advance(len(values))
             rows += [(k, int(b), *found[int(b)]) for b in bits]
     left_out = {k: len(records) - len(kept) for k, kept, _ in groups}
-    return References(evaluator_name(evaluator), pd.DataFrame(rows, columns=["k", "bits", *METRICS]), left_out)
+    return References(evaluator_name(evaluator), pd.DataFrame(rows, columns=["k", "bits", *MATCHED_METRICS]), left_out)
 
 
 def subset_metrics(labels: Labels, probabilities: Float64[np.ndarray, "s n l"]) -> Float64[np.ndarray, "s 3"]:

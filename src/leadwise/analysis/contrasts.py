@@ -19,7 +19,7 @@ from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
-from leadwise.references import METRICS, References
+from leadwise.references import MATCHED_METRICS, References
 
 OWN = "own"
 """The reference that belongs to the evaluator of the contrast."""
@@ -100,7 +100,7 @@ def contrasts(
     allocations: Iterable[Allocation],
     references: Iterable[References],
     reference: str = OWN,
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = MATCHED_METRICS,
     reference_metric: str | None = None,
 ) -> list[Contrast]:
     """Every contrast of the allocations under every evaluator.
@@ -204,7 +204,7 @@ def interactions_frame(found: Iterable[Contrast], evaluator: str, baseline: str,
 
 
 def paired_frame(
-    readings: Readings, pairs: Iterable[tuple[Allocation, Allocation]], metrics: Sequence[str] = METRICS
+    readings: Readings, pairs: Iterable[tuple[Allocation, Allocation]], metrics: Sequence[str] = MATCHED_METRICS
 ) -> pd.DataFrame:
     """``paired.csv``: metric of allocation a minus that of b, under every evaluator."""
     rows = []

@@ -15,7 +15,7 @@ from leadwise.errors import LeadwiseError
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.scoring import Scorer
 from leadwise.metrics import CLIP, Labels, Probabilities, bin_of, record_brier, record_nll
-from leadwise.references import METRICS, search_references
+from leadwise.references import MATCHED_METRICS, search_references
 
 BUDGETS = (2, 3, 4, 6, 8)
 POLICIES = ("first", "second")
@@ -75,7 +75,7 @@ def _arms(train: Records, selection: Records, records: Records) -> Arms:
         references, scorer = search_references(evaluator, selection, BUDGETS), Scorer(evaluator, records)
         for (policy, k), mask in masks.items():
             arms[weight, policy, k] = scorer.masks(mask)
-        for metric in METRICS:
+        for metric in MATCHED_METRICS:
             for k in BUDGETS:
                 arms[weight, metric, k] = scorer.subsets(references.best(metric, k).mask[None])[0]
     return arms
@@ -89,14 +89,14 @@ def _interactions(value: Any) -> np.ndarray:
             - (value[(None, policy, k), m] - value[(None, m, k), m])
             for policy in POLICIES
             for k in BUDGETS
-            for m in METRICS
+            for m in MATCHED_METRICS
         ]
     )
 
 
 def _wanted(arm: Any) -> Sequence[str]:
     """Policies are measured by every metric, a reference by the one it was chosen for."""
-    return METRICS if arm[1] in POLICIES else (arm[1],)
+    return MATCHED_METRICS if arm[1] in POLICIES else (arm[1],)
 
 
 def _ours(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Float64[np.ndarray, "30 2"]:

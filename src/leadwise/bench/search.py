@@ -12,7 +12,7 @@ from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import subsets
 from leadwise.metrics import brier, ece, nll
-from leadwise.references import BUDGETS, METRICS, search_references
+from leadwise.references import BUDGETS, MATCHED_METRICS, search_references
 
 
 def measure(cohort: Path) -> list[dict[str, Any]]:
@@ -42,9 +42,9 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     theirs = perf_counter() - start
 
     found = references.candidates.copy()
-    if not np.allclose(found[list(METRICS)], values, atol=1e-11):
+    if not np.allclose(found[list(MATCHED_METRICS)], values, atol=1e-11):
         raise LeadwiseError("Our search and scikit-learn's disagree; this is a bug, please report it.")
-    found[list(METRICS)] = values
+    found[list(MATCHED_METRICS)] = values
     same = (type(references)(references.evaluator, found, {}).frame["leads"] == references.frame["leads"]).all()
     return [
         {

@@ -59,7 +59,7 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
     from leadwise.cohort.ptbxl import read_ptbxl
     from leadwise.evaluators.contract import build_evaluator
     from leadwise.leads import CLINICAL_SETS, LeadSet
-    from leadwise.references import METRICS, search_references
+    from leadwise.references import MATCHED_METRICS, search_references
     from leadwise.run.plan import Plan, read_plan
 
     whole = read_ptbxl(cohort, (read_plan(plan) if plan else Plan()).cohort_roles())
@@ -68,7 +68,7 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
     searched = search_references(fitted, records, sorted({k, *map(len, CLINICAL_SETS.values())}))
     sizes = searched.candidates["k"].value_counts()
     best = {}
-    for metric in METRICS:
+    for metric in MATCHED_METRICS:
         ranked = searched.ranking(metric, k).head(TOP)
         best[metric] = [
             {
