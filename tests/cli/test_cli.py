@@ -58,6 +58,15 @@ def test_synth_check_and_pictures(leadwise, tmp_path: Path) -> None:
     assert pictures == [f"ecg-{label}.png" for label in ("CD", "HYP", "MI", "NORM", "STTC")]
 
 
+def test_a_role_without_records_is_said(leadwise, tree: Path) -> None:
+    table = tree / "ptbxl_database.csv"
+    head, *rows = table.read_text().splitlines(keepends=True)
+    table.write_text(head + "".join(row for row in rows if ",8,records100" not in row))
+    code, text, _ = leadwise("data", "check", tree)
+    assert code == 0
+    assert "No record for the evaluation role: nothing here is in fold 8." in text
+
+
 def test_roles_from_a_plan(leadwise, tree: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text("[roles]\ntrain = [1, 2]\naudit = [3]\n")

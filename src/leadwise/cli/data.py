@@ -35,7 +35,7 @@ def check_command(
     if as_json:
         print(json.dumps(result, indent=2))
     else:
-        _print_check(directory, result)
+        _print_check(cohort, result)
     if out:
         with atomic_file(out / "check.json") as draft:
             draft.write_text(json.dumps(result, indent=2) + "\n")
@@ -44,9 +44,9 @@ def check_command(
             print(f"Wrote {out / 'check.json'} and {', '.join(path.name for path in pictures)} beside it.")
 
 
-def _print_check(directory: Path, result: dict[str, Any]) -> None:
+def _print_check(cohort: Cohort, result: dict[str, Any]) -> None:
     version = f"PTB-XL v{result['version']}" if result["version"] else "no known version of PTB-XL"
-    print(f"{directory}: {version}, {result['records']:,} records of {result['patients']:,} patients")
+    print(f"{cohort.source}: {version}, {result['records']:,} records of {result['patients']:,} patients")
     labels = list(next(iter(result["roles"].values()), {"prevalence": {}})["prevalence"])
     rows = [
         [
@@ -58,6 +58,9 @@ def _print_check(directory: Path, result: dict[str, Any]) -> None:
         for role, row in result["roles"].items()
     ]
     print_table(["role", "folds", "records", "patients", "all-zero", *labels], rows, left=("role",))
+    for role, folds in cohort.roles.folds.items():
+        if role not in cohort:
+            print(f"No record for the {role} role: nothing here is in fold {_as_ranges(list(folds))}.")
     for kind, count in Counter(oddity["kind"] for oddity in result["oddities"]).items():
         first = [oddity for oddity in result["oddities"] if oddity["kind"] == kind][:3]
         examples = "; ".join(f"record {oddity['ecg_id']} {oddity['leads']} {oddity['detail']}" for oddity in first)
