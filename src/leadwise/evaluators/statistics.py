@@ -95,7 +95,7 @@ def waveform_statistics(microvolts: Int16[np.ndarray, "n 12 t"], rate: float) ->
 
 
 def compute_statistics(records: Records) -> Float64[np.ndarray, "n 12 10"]:
-    """Two threads suffice for two cores: NumPy lets go of the interpreter while it computes."""
+    """The statistics of these records, computed anew, one thread a core: NumPy lets go of the interpreter meanwhile."""
     result = np.empty((len(records), 12, len(STATISTICS)))
     signals = records.signals
 

@@ -1,5 +1,6 @@
 """What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ VALIDATION_SHARE = 0.1
 """Validation states for each training state: enough to see when to stop, and readings are dear."""
 
 
-class LearnedPolicy:
+class LearnedPolicy(ABC):
     """A policy that asks a small network for one number a lead and takes the lead with the largest.
 
     It learns in two rounds: from states with random leads, then, from scratch, from those and from states that its own
@@ -122,7 +123,7 @@ class LearnedPolicy:
         budget = None if self.budget_agnostic else remaining
         return self.network.inputs(seen.statistics, seen.mask, seen.probabilities, budget)
 
-    def _prepare(self, train: Records) -> None:
+    def _prepare(self, train: Records) -> None:  # noqa: B027  a policy may have nothing to prepare
         """Learn from the train role what needs no states."""
 
     def _examples(
@@ -133,14 +134,15 @@ class LearnedPolicy:
         inputs = self._inputs(seen, states.remaining)
         return inputs, self._targets(role.scorer, states, inputs, number, rng)
 
+    @abstractmethod
     def _targets(
         self, scorer: Scorer, states: States, inputs: Float64[np.ndarray, "m d"], number: int, rng: np.random.Generator
     ) -> Float64[np.ndarray, "m 12"]:
         """What the network should say, NaN where it need not say anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _loss(self, outputs: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":
-        raise NotImplementedError
+        """How far the network is from it."""
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings and the evaluators' hashes included."""
@@ -181,7 +183,7 @@ class LearnedPolicy:
         """What else is to be saved."""
         return {}
 
-    def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:
+    def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:  # noqa: B027  or nothing to take
         """Take from ``tensors`` what `_tensors` put in."""
 
 
