@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +178,11 @@ class _Ledger:
     def __init__(self, path: Path, evaluator: Any, records: Records) -> None:
         self.path = path
         self.values: dict[int, list[float]] = {}
-        facts = records.ids.astype("<i8"), records.labels, records.available
-        same = sha256(b"".join(fact.tobytes() for fact in facts)).hexdigest()
-        head = {"evaluator": evaluator_name(evaluator), "weights": getattr(evaluator, "sha256", None), "records": same}
+        head = {
+            "evaluator": evaluator_name(evaluator),
+            "weights": getattr(evaluator, "sha256", None),
+            "records": records.sha256,
+        }
         if not path.exists():
             with atomic_file(path) as draft:
                 draft.write_text(json.dumps(head) + "\n")

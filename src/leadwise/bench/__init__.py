@@ -8,7 +8,7 @@ from typing import Any
 
 from leadwise.errors import LeadwiseError
 
-BENCHMARKS = ("ingest", "statistics", "search", "bootstrap", "policies", "rollout")
+BENCHMARKS = ("ingest", "statistics", "search", "bootstrap", "policies", "rollout", "scoring", "training")
 """Each is a module of this room with a function ``measure(cohort) -> rows``."""
 
 

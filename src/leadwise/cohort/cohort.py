@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from operator import index
 from pathlib import Path
 
@@ -170,6 +171,12 @@ class Records:
         """The recordings, read when indexed."""
         self._refuse_if_sealed("signals")
         return Signals(self.cohort._signals, self.rows)
+
+    @property
+    def sha256(self) -> str:
+        """Hash of ids, labels and available leads, by which later work knows that it is about the same records."""
+        facts = self.ids.astype("<i8"), self.labels, self.available
+        return sha256(b"".join(fact.tobytes() for fact in facts)).hexdigest()
 
     def select(self, which: Selection) -> "Records":
         """The records that a boolean mask, positions or a slice picks out of this view."""

@@ -36,7 +36,8 @@ class Evaluator(Protocol):
 class Prepared(Protocol):
     """An evaluator that knows some records already. It must not let unobserved leads matter: `check_evaluator` looks.
 
-    Optional: ``subsets(masks: (s, 12)) -> (s, n, l)``, every lead set on every record, where that is cheaper at once.
+    Optional: ``subsets(masks: (s, 12)) -> (s, n, l)``, every lead set on every record, where that is cheaper at once;
+    ``batch``, how many pairs of record and mask it wants to be asked for together.
     """
 
     def probabilities(
@@ -62,7 +63,8 @@ def register_evaluator(name: str) -> Callable[[Builder], Builder]:
 
 def list_evaluators() -> list[str]:
     """Names of all registered evaluators."""
-    import leadwise.evaluators.logistic  # noqa: F401  registers its evaluators
+    import leadwise.evaluators.logistic
+    import leadwise.evaluators.network  # noqa: F401  both register their evaluators
 
     return sorted(_BUILDERS)
 

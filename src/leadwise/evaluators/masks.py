@@ -1,7 +1,9 @@
-"""Random masks of exact cardinality, which evaluators are trained and compared on."""
+"""Masks of exact cardinality, which evaluators are trained and compared on."""
+
+from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 CARDINALITIES = (1, 2, 3, 4, 6, 8, 12)
 
@@ -15,3 +17,30 @@ def random_masks(n: int, rng: np.random.Generator) -> Bool[np.ndarray, "n 12"]:
 def frozen_masks(n: int) -> Bool[np.ndarray, "n 12"]:
     """The one draw on which epochs, recipes and seeds are compared: a mask for each record of a fold in turn."""
     return random_masks(n, np.random.default_rng(7))
+
+
+def training_masks(
+    rows: Int[np.ndarray, " b"],
+    available: Bool[np.ndarray, "n 12"],
+    allocations: Sequence[Bool[np.ndarray, "budgets n 12"]],
+    rng: np.random.Generator,
+) -> tuple[Bool[np.ndarray, "b 12"], Int[np.ndarray, " b"]]:
+    """A mask for each record of a batch, and where it came from: −1 for a random one, else which of the allocations.
+
+    Without allocations all are random. With them every other mask is, and the rest come in equal numbers from each
+    policy's own allocations for that record, at a budget drawn uniformly. ``rows`` are in random order already, so the
+    place in the batch may decide the source: each batch then has exactly its shares.
+    """
+    place = np.arange(len(rows))
+    source = np.where(place % 2 == 1, place // 2 % len(allocations), -1) if allocations else np.full(len(rows), -1)
+    masks = random_masks(len(rows), rng)
+    for number, allocation in enumerate(allocations):
+        own = source == number
+        masks[own] = allocation[rng.integers(len(allocation), size=int(own.sum())), rows[own]]
+    return possible_masks(masks, available[rows]), source
+
+
+def possible_masks(masks: Bool[np.ndarray, "n 12"], available: Bool[np.ndarray, "n 12"]) -> Bool[np.ndarray, "n 12"]:
+    """Masks without the leads that a record lacks; all that it has, where nothing else is left."""
+    left = masks & available
+    return np.where(left.any(axis=1, keepdims=True), left, available)

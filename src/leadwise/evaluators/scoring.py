@@ -1,7 +1,7 @@
 """The one way from leads to probabilities. Nothing else in the package calls an evaluator.
 
 Scoring matches labels by name, zeroes unobserved leads before an evaluator sees them, scores each distinct pair of
-record and mask once, and checks what comes back. Memory: `BATCH` recordings, and the answer.
+record and mask once, and checks what comes back. Memory: one batch of recordings, and the answer.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from leadwise.evaluators.contract import evaluator_name
 from leadwise.leads import LEADS, LeadSet
 
 BATCH = 256
-"""Recordings handed to an evaluator at once, about 12 MB of signals."""
+"""Recordings handed to an evaluator at once, about 12 MB of signals, unless what it prepared names another number."""
 
 _BIT = 1 << np.arange(12)
 
@@ -98,8 +98,9 @@ class Scorer:
         """Ask the evaluator, a batch at a time; a pair is 4096 · position + mask bits."""
         where, bits = pairs // 4096, pairs % 4096
         answer = np.empty((len(pairs), len(self._columns)))
-        for start in range(0, len(pairs), BATCH):
-            part = slice(start, start + BATCH)
+        size = getattr(self._prepared, "batch", BATCH)
+        for start in range(0, len(pairs), size):
+            part = slice(start, start + size)
             batch_masks = (bits[part, None] & _BIT).astype(bool)
             said = np.asarray(self._prepared.probabilities(where[part], batch_masks))
             answer[part] = self._checked(said, where[part])

@@ -1,0 +1,81 @@
+"""Recordings a second that a network reads: ours with torch and with OpenVINO, beside plain eager torch.
+
+``torch`` is our torch engine, ``exact`` the engine that ``auto`` takes here (OpenVINO where it is installed). Shares
+are of the machine's peak, as the best of a large matrix product and a large convolution shows it in the same run.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from leadwise.bench.plain import PlainResNet, operations, peak, shortest
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.errors import LeadwiseError
+from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
+from leadwise.evaluators.masks import random_masks
+from leadwise.evaluators.network import NetworkEvaluator
+from leadwise.evaluators.scoring import Scorer
+
+RECORDS = 1024
+EAGER_BATCH = 32
+"""Of 16, 32, 64 and 256, the one with which eager torch is fastest on two AVX2 cores."""
+
+
+def measure(cohort: Path) -> list[dict[str, Any]]:
+    records = read_ptbxl(cohort)["validation"]
+    positions = np.resize(np.arange(len(records)), RECORDS)
+    masks = random_masks(RECORDS, np.random.default_rng(0))
+    distinct = len(np.unique(np.concatenate([positions[:, None], masks], axis=1), axis=0))
+    torch.manual_seed(0)
+    network = MaskedResNet1D(len(records.label_names)).eval()
+    plain = PlainResNet(len(records.label_names)).load(network).eval()
+    weights = {key: value.numpy() for key, value in network.state_dict().items() if value.is_floating_point()}
+
+    def scorer(engine: str) -> Scorer:
+        known: tuple[Any, ...] = (
+            records.label_names,
+            records.sampling_rate,
+            WIDTHS,
+            np.zeros(12),
+            np.ones(12),
+            weights,
+            {},
+        )
+        return Scorer(NetworkEvaluator(engine, *known, engine=engine), records)
+
+    z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]
+    m = torch.from_numpy(masks.astype(np.float32))
+
+    def eager() -> np.ndarray:
+        with torch.inference_mode():
+            parts = [slice(start, start + EAGER_BATCH) for start in range(0, RECORDS, EAGER_BATCH)]
+            return torch.sigmoid(torch.cat([plain(z[part], m[part]) for part in parts]).double()).numpy()
+
+    best = peak()
+    cost = operations(records.length)
+    other = RECORDS / shortest(eager, 2)
+    expected = eager()
+    rows = []
+    for name, engine in (("torch", "torch"), ("exact", "auto")):
+        reader = scorer(engine)
+        read = partial(reader.pairs, positions, masks)
+        ours = distinct / shortest(read, 3)
+        if not np.abs(read() - expected).max() <= 1e-5:
+            raise LeadwiseError(f"The {engine} engine and eager torch disagree; this is a bug, please report it.")
+        rows.append(
+            {
+                "name": name,
+                "ours": ours,
+                "other": other,
+                "ratio": ours / other,
+                "unit": "recordings/s",
+                "what": f"{type(reader.evaluator._engine).__name__} against eager torch, {records.length} samples each",
+                "share_of_peak": ours * cost / best,
+                "other_share_of_peak": other * cost / best,
+                "peak_gflops": best / 1e9,
+            }
+        )
+    return rows

@@ -1,0 +1,59 @@
+"""Records a second that a network learns from, whole and cropped, beside the plainest loop over the same batches."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from leadwise.bench.plain import PlainResNet, operations, peak, shortest
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.training import Training
+
+
+def measure(cohort: Path) -> list[dict[str, Any]]:
+    whole = read_ptbxl(cohort)
+    train, recipe, best = whole["train"], Recipe(), peak()
+    rows, order = [], np.arange(recipe.batch)
+    for name, length in (("training", train.length), ("training on crops", recipe.crop)):
+        training = Training(train, whole["validation"], recipe=recipe)
+        training.epoch = 0 if length < train.length else recipe.epochs - 1
+        ours = recipe.batch / shortest(partial(training.learn, order), 4)
+        other = recipe.batch / shortest(_PlainLoop(training, order), 4)
+        # the gradients by signals and by weights cost as much as the reading, each
+        share = 3 * operations(length) / best
+        rows.append(
+            {
+                "name": name,
+                "ours": ours,
+                "other": other,
+                "ratio": ours / other,
+                "unit": "records/s",
+                "what": f"batches of {recipe.batch} with {length} samples, against the plainest torch loop",
+                "share_of_peak": ours * share,
+                "other_share_of_peak": other * share,
+                "peak_gflops": best / 1e9,
+            }
+        )
+    return rows
+
+
+class _PlainLoop:
+    """Forward, backward, step, on batches that a training makes."""
+
+    def __init__(self, training: Training, order: np.ndarray) -> None:
+        self.training, self.order, self.rng = training, order, np.random.default_rng(0)
+        self.network = PlainResNet(len(training.train.label_names)).train()
+        recipe = training.recipe
+        self.optimiser = torch.optim.AdamW(
+            self.network.parameters(), recipe.learning_rate, weight_decay=recipe.weight_decay
+        )
+
+    def __call__(self) -> None:
+        x, masks, y = (torch.from_numpy(array) for array in self.training.batch(self.order, self.rng))
+        self.optimiser.zero_grad()
+        functional.binary_cross_entropy_with_logits(self.network(x, masks), y).backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()

@@ -1,0 +1,182 @@
+"""An evaluator around a trained network: its weights, on disk and in use."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float16, Float32, Float64, Int
+from scipy.special import expit
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import register_evaluator
+from leadwise.evaluators.engines import BATCH, Engine, build_engine
+from leadwise.store import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from leadwise.evaluators.masked_resnet import MaskedResNet1D
+
+FORMAT = "leadwise network evaluator 1"
+
+KEPT_BYTES = 2**30
+"""Up to so much, signals are standardised once and kept."""
+
+Weights = dict[str, Float16[np.ndarray, "..."]]
+
+
+class NetworkEvaluator:
+    """A `MaskedResNet1D` that reads standardised leads, on whatever engine this machine has.
+
+    Weights are half precision, so that what ships is what was measured; arithmetic is in float32, the sigmoid in
+    float64. `leadwise.evaluators.training.train_network` makes one.
+
+    Parameters
+    ----------
+    name
+        How it is called in results.
+    labels, sampling_rate
+        Of the cohort that it was trained on.
+    widths
+        Channels of the network's stages.
+    mean, scale
+        Of each lead's samples in mV, over the training role.
+    weights
+        The network's state.
+    facts
+        What is known about the training, kept with the weights.
+    engine, device
+        What computes; see `leadwise.evaluators.engines`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        labels: Sequence[str],
+        sampling_rate: float,
+        widths: Sequence[int],
+        mean: Float64[np.ndarray, " 12"],
+        scale: Float64[np.ndarray, " 12"],
+        weights: Weights,
+        facts: dict[str, Any],
+        engine: str = "auto",
+        device: str = "auto",
+    ) -> None:
+        self.name, self.labels, self.sampling_rate, self.widths = name, tuple(labels), sampling_rate, tuple(widths)
+        self.mean, self.scale, self.weights, self.facts = mean, scale, weights, facts
+        self.engine, self.device = engine, device
+
+    def network(self) -> "MaskedResNet1D":
+        """The network itself, in float32, ready to read."""
+        import torch
+
+        from leadwise.evaluators.masked_resnet import MaskedResNet1D
+
+        network = MaskedResNet1D(len(self.labels), self.widths)
+        network.load_state_dict({name: torch.tensor(value.astype(np.float32)) for name, value in self.weights.items()})
+        return network.eval()
+
+    def probabilities(
+        self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
+    ) -> Float64[np.ndarray, "n l"]:
+        """Probabilities from waveforms in mV."""
+        return self._read(self.standardised(signals), masks)
+
+    def prepare(self, records: Records) -> "_PreparedNetwork":
+        """The records, with an engine at hand."""
+        return _PreparedNetwork(self, records)
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file."""
+        tensors = {"mean": self.mean, "scale": self.scale}
+        tensors |= {f"weights.{name}": value for name, value in self.weights.items()}
+        facts = {name: getattr(self, name) for name in _SETTINGS}
+        write_tensors(path, tensors, FORMAT, facts)
+
+    @classmethod
+    def load(cls, path: Path, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
+        """Read what `save` wrote."""
+        tensors, facts = read_tensors(path, FORMAT)
+        try:
+            weights = {name[8:]: value for name, value in tensors.items() if name.startswith("weights.")}
+            settings = {name: facts[name] for name in _SETTINGS}
+            evaluator = cls(
+                **settings, mean=tensors["mean"], scale=tensors["scale"], weights=weights, engine=engine, device=device
+            )
+            evaluator.network()
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{path} is not a whole network evaluator ({error}); save it again.") from None
+        return evaluator
+
+    @property
+    def sha256(self) -> str:
+        """Hash of everything that decides its answers."""
+        digest = hashlib.sha256(json.dumps([self.labels, self.sampling_rate, self.widths]).encode())
+        for name, value in sorted({"mean": self.mean, "scale": self.scale, **self.weights}.items()):
+            digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
+        return digest.hexdigest()
+
+    def standardised(self, signals: Float[np.ndarray, "n 12 t"]) -> Float32[np.ndarray, "n 12 t"]:
+        """Signals in mV, in deviations from each lead's mean."""
+        z = signals - self.mean.astype(np.float32)[:, None]
+        z /= self.scale.astype(np.float32)[:, None]
+        return z
+
+    def _read(self, z: Float32[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Float64[np.ndarray, "n l"]:
+        """Probabilities from standardised signals, of which it may make what it wants."""
+        observed = masks.astype(np.float32)
+        z *= observed[..., None]
+        return expit(self._engine(z, observed).astype(np.float64))
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return build_engine(self.network(), self.engine, self.device)
+
+
+_SETTINGS = ("name", "labels", "sampling_rate", "widths", "facts")
+
+
+class _PreparedNetwork:
+    """Records that a network is going to read under many masks.
+
+    Memory: their standardised signals (48 kB for ten seconds at 100 Hz) up to `KEPT_BYTES`, beyond which each batch is
+    standardised anew; and one batch.
+    """
+
+    batch = 64 * BATCH
+    """Pairs asked for together: so many that the last few, when some cores have nothing left to do, do not matter."""
+
+    def __init__(self, evaluator: NetworkEvaluator, records: Records) -> None:
+        self.evaluator, self.signals = evaluator, records.signals
+        keep = 4 * np.prod(self.signals.shape) <= KEPT_BYTES
+        self.z = evaluator.standardised(self.signals.millivolts(slice(None))) if keep else None
+
+    def probabilities(
+        self, positions: Int[np.ndarray, " m"], masks: Bool[np.ndarray, "m 12"]
+    ) -> Float64[np.ndarray, "m l"]:
+        if self.z is not None:
+            return self.evaluator._read(self.z[positions], masks)
+        return self.evaluator._read(self.evaluator.standardised(self.signals.millivolts(positions)), masks)
+
+
+def pretrained(name: str = "strong") -> NetworkEvaluator:
+    """The network that ships with leadwise; ``facts`` say how it was trained, on PTB-XL's folds 1 to 6."""
+    path = Path(str(files("leadwise") / "pretrained" / f"{name}.safetensors"))
+    if not path.exists():
+        raise InputError(f"No network '{name}' ships with leadwise.")
+    return NetworkEvaluator.load(path)
+
+
+@register_evaluator("strong")
+def _strong(train: Records, validation: Records) -> NetworkEvaluator:
+    """The shipped network, if these are the records that it was trained on; else a new one, which takes an hour."""
+    shipped = pretrained()
+    if shipped.facts["train"] == train.sha256:
+        return shipped
+    from leadwise.evaluators.training import train_network
+
+    return train_network(train, validation)
