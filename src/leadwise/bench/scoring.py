@@ -44,7 +44,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
             weights,
             {},
         )
-        return Scorer(NetworkEvaluator(engine, *known, engine=engine), records)
+        return Scorer(NetworkEvaluator(engine, *known, engine), records)
 
     z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]
     m = torch.from_numpy(masks.astype(np.float32))

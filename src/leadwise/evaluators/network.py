@@ -112,6 +112,11 @@ class NetworkEvaluator:
             raise InputError(f"{path} is not a whole network evaluator ({error}); save it again.") from None
         return evaluator
 
+    def on(self, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
+        """The same evaluator, computed by another engine."""
+        settings = {name: getattr(self, name) for name in (*_SETTINGS, "mean", "scale", "weights")}
+        return NetworkEvaluator(**settings, engine=engine, device=device)
+
     @property
     def sha256(self) -> str:
         """Hash of everything that decides its answers."""

@@ -155,7 +155,7 @@ class Training:
                 self._save_checkpoint()
                 saved = time.monotonic()
         assert self.best is not None  # the last epoch is always measured
-        return self.best
+        return self.best.on("auto", str(self.device))
 
     def learn(self, rows: Int[np.ndarray, " b"]) -> float:
         """One step of the optimiser, on these records of the training role; returns the loss."""
