@@ -35,16 +35,18 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     weights = {key: value.numpy() for key, value in network.state_dict().items() if value.is_floating_point()}
 
     def scorer(engine: str) -> Scorer:
-        known: tuple[Any, ...] = (
-            records.label_names,
-            records.sampling_rate,
-            WIDTHS,
-            np.zeros(12),
-            np.ones(12),
-            weights,
-            {},
+        evaluator = NetworkEvaluator(
+            name=engine,
+            labels=records.label_names,
+            sampling_rate=records.sampling_rate,
+            widths=WIDTHS,
+            mean=np.zeros(12),
+            scale=np.ones(12),
+            weights=weights,
+            facts={},
+            engine=engine,
         )
-        return Scorer(NetworkEvaluator(engine, *known, engine), records)
+        return Scorer(evaluator, records)
 
     z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]
     m = torch.from_numpy(masks.astype(np.float32))
