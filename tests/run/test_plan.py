@@ -26,6 +26,11 @@ def test_default_and_shipped_plan_are_the_published_protocol() -> None:
         ("roles = 3", "'roles' is 3"),
         ("[roles]", "names no role"),
         ("[roles", "not valid TOML"),
+        ("[strong]\nseed = [1]", "'strong.seed' is not part of a plan; did you mean 'seeds'"),
+        ("[strong.recipe]\nepoch = 3", "'strong.recipe.epoch' is not part of a plan; did you mean 'epochs'"),
+        ("[strong.recipe]\nzebra = 3", "'strong.recipe' has epochs, batch"),
+        ("[strong.recipe]\nepochs = 0", "'strong.recipe.epochs' is 0: input should be greater"),
+        ("[strong.recipe]\ndropout = 1.0", "'strong.recipe.dropout' is 1.0"),
     ],
 )
 def test_wrong_plans_name_what_is_wrong(tmp_path: Path, content: str, message: str) -> None:

@@ -10,6 +10,7 @@ import platformdirs
 import typer
 
 _PACKAGES = ("leadwise", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "torch", "wfdb", "matplotlib")
+_PACKAGES_FAST = ("openvino", "onnx", "onnxscript", "onnxruntime")
 
 
 def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -28,14 +29,18 @@ def collect() -> dict[str, Any]:
     """What `info` prints, as data."""
     import torch
 
+    from leadwise.evaluators.engines import has_openvino
+
     return {
-        "versions": {"Python": platform.python_version()} | {name: _version(name) for name in _PACKAGES},
+        "versions": {"Python": platform.python_version()}
+        | {name: _version(name) for name in _PACKAGES + _PACKAGES_FAST},
         "system": platform.platform(),
         "cpu": {
             "capability": torch.backends.cpu.get_cpu_capability(),
             "cores": os.cpu_count(),
             "torch threads": torch.get_num_threads(),
         },
+        "engine": "openvino" if has_openvino() else "torch (install leadwise[fast] for a faster one)",
         "devices": {
             "cpu": "yes",
             "cuda": _yes(torch.cuda.is_available()),

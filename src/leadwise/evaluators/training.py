@@ -236,8 +236,7 @@ class Training:
         if not (last or (self.epoch + 1) % self.recipe.validate_every == 0):
             return None
         candidate = self._evaluator()
-        masks = possible_masks(frozen_masks(len(self.validation)), self.validation.available)
-        value = nll(self.validation.labels, score(candidate, self.validation, masks))
+        value = random_mask_nll(candidate, self.validation)
         if self.best is None or value < self.best.facts["nll"]:
             candidate.facts |= {"epoch": self.epoch + 1, "nll": value}
             self.best = candidate
@@ -348,6 +347,13 @@ class Training:
         for key, weight in self.network.named_parameters():
             moments = {moment: torch.empty_like(weight).copy_(on_device[f"{moment}.{key}"]) for moment in _MOMENTS}
             self.optimiser.state[weight] = {"step": torch.tensor(steps, device=self.device), **moments}
+
+
+def random_mask_nll(evaluator: Any, records: Records) -> float:
+    """NLL under the frozen draw of random masks: on the validation role it compares epochs and recipes, on the
+    selection role seeds."""
+    masks = possible_masks(frozen_masks(len(records)), records.available)
+    return nll(records.labels, score(evaluator, records, masks))
 
 
 def machine() -> str:

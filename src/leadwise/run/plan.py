@@ -3,19 +3,34 @@
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
 from leadwise.errors import PlanError
+from leadwise.evaluators.recipe import Count, Recipe
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class StrongPlan(BaseModel):
+    """The strong evaluator: one network for each seed, of which the selection role picks one."""
+
+    model_config = _STRICT
+
+    seeds: Annotated[list[int], Field(min_length=1)] = [20060928]
+    widths: Annotated[list[Count], Field(min_length=4, max_length=4)] = [64, 96, 160, 256]
+    recipe: Recipe = Recipe()
 
 
 class Plan(BaseModel):
     """Everything that decides a study's results. Without a file it is the published protocol on PTB-XL."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = _STRICT
 
     roles: dict[str, list[int]] = {role: list(folds) for role, folds in PTBXL_ROLES.folds.items()}
+    strong: StrongPlan = StrongPlan()
 
     @field_validator("roles")
     @classmethod
@@ -49,9 +64,14 @@ def read_plan(path: str | Path) -> Plan:
 
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
-    where = ".".join(map(str, problem["loc"]))
+    *path, last = map(str, problem["loc"])
+    where = ".".join([*path, last])
     if problem["type"] == "extra_forbidden":
-        near = get_close_matches(where, Plan.model_fields, n=1)
-        known = f"did you mean '{near[0]}'?" if near else f"a plan has {', '.join(Plan.model_fields)}."
+        part: Any = Plan
+        for name in path:
+            part = part.model_fields[name].annotation
+        near = get_close_matches(last, part.model_fields, n=1)
+        whole = f"'{'.'.join(path)}'" if path else "a plan"
+        known = f"did you mean '{near[0]}'?" if near else f"{whole} has {', '.join(part.model_fields)}."
         return f"'{where}' is not part of a plan; {known}"
     return f"'{where}' is {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."
