@@ -8,6 +8,8 @@ from contextlib import contextmanager
 enabled = True
 """Set to False to switch every progress bar off (the command line's ``--no-progress`` does)."""
 
+_shown = False  # a bar within a bar stays hidden: the outer one knows more about the time left
+
 
 class Bar:
     """A progress bar that nobody sees."""
@@ -23,9 +25,10 @@ class Bar:
 def progress(what: str, total: int) -> Iterator[Bar]:
     """Show a bar named ``what`` on standard error; yields what advances it.
 
-    Nothing is drawn on a pipe, with ``NO_COLOR`` set, or when switched off.
+    Nothing is drawn on a pipe, with ``NO_COLOR`` set, when switched off, or within another bar.
     """
-    if not enabled or "NO_COLOR" in os.environ or not sys.stderr.isatty():
+    global _shown
+    if not enabled or _shown or "NO_COLOR" in os.environ or not sys.stderr.isatty():
         yield Bar()
         return
     # rich costs 0.1 s to import; only a person at a terminal needs it
@@ -43,4 +46,8 @@ def progress(what: str, total: int) -> Iterator[Bar]:
             def say(self, line: str) -> None:
                 display.console.print(line, highlight=False)
 
-        yield Shown()
+        _shown = True
+        try:
+            yield Shown()
+        finally:
+            _shown = False

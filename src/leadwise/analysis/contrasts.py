@@ -91,7 +91,7 @@ class Readings:
             raise InputError(f"There is no evaluator '{evaluator}' here; there are {', '.join(self.evaluators)}.")
         key = (evaluator, records.rows.tobytes())
         if key not in self._scorers:
-            self._scorers[key] = Scorer(self.evaluators[evaluator], records)
+            self._scorers[key] = Scorer(self.evaluators[evaluator], records, remember=True)
         return list(self._scorers[key].masks(np.stack(masks)))
 
 

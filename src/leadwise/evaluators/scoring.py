@@ -4,8 +4,10 @@ Scoring matches labels by name, zeroes unobserved leads before an evaluator sees
 record and mask once, and checks what comes back. Memory: one batch of recordings, and the answer.
 """
 
+import os
 from collections.abc import Iterable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import evaluator_name
 from leadwise.leads import LEADS, LeadSet
+from leadwise.progress import progress
 
 BATCH = 256
 """Recordings handed to an evaluator at once, about 12 MB of signals, unless what it prepared names another number."""
@@ -46,10 +49,11 @@ class Scorer:
     """An evaluator on some records, prepared once for many questions.
 
     With ``remember`` it keeps every answer to `pairs` and `masks`, so that no pair is ever read twice: worth the memory
-    (8 bytes a label and a pair) for evaluators that take their time.
+    (8 bytes a label and a pair) for evaluators that take their time. With a ``memory`` file it also keeps them there, a
+    batch as soon as it is read, and begins with what it finds: the file must be of this evaluator and these records.
     """
 
-    def __init__(self, evaluator: Any, records: Records, remember: bool = False) -> None:
+    def __init__(self, evaluator: Any, records: Records, remember: bool = False, memory: Path | None = None) -> None:
         if not len(records):
             raise InputError(
                 f"There are no records to score in {records.name}; choose a role or selection that has some."
@@ -57,8 +61,10 @@ class Scorer:
         self.evaluator, self.records = evaluator, records
         self._columns = _match_labels(evaluator, records)
         self._available = records.available
-        self._remember = remember
+        self._remember, self._memory = remember or memory is not None, memory
         self._known, self._answers = np.empty(0, dtype=np.int64), np.empty((0, len(self._columns)))
+        if memory is not None and memory.exists():
+            self._recall(memory)
         self.readings = 0
         """How many pairs of record and mask the evaluator has read."""
         prepare = getattr(evaluator, "prepare", None)
@@ -89,21 +95,43 @@ class Scorer:
         answer[~new] = self._answers[place[~new]]
         answer[new] = self._read(distinct[new])
         if self._remember and new.any():
-            codes = np.concatenate([self._known, distinct[new]])
-            order = codes.argsort(kind="stable")
-            self._known, self._answers = codes[order], np.concatenate([self._answers, answer[new]])[order]
+            self._keep(distinct[new], answer[new])
         return answer[inverse]
+
+    @property
+    def remembered(self) -> tuple[Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]:
+        """Positions, masks and probabilities of all that it remembers, in order of position and mask."""
+        return self._known // 4096, (self._known[:, None] % 4096 & _BIT).astype(bool), self._answers
+
+    def _keep(self, codes: Int[np.ndarray, " m"], answers: Float64[np.ndarray, "m l"]) -> None:
+        codes = np.concatenate([self._known, codes])
+        order = codes.argsort(kind="stable")
+        self._known, self._answers = codes[order], np.concatenate([self._answers, answers])[order]
+
+    def _recall(self, memory: Path) -> None:
+        """Take what a memory file holds: rows of a pair's code and its probabilities, all as float64."""
+        width = 1 + len(self._columns)
+        content = memory.read_bytes()
+        whole = len(content) // (8 * width) * (8 * width)
+        os.truncate(memory, whole)  # a kill may have torn the last row
+        rows = np.frombuffer(content[:whole], "<f8").reshape(-1, width)
+        self._keep(rows[:, 0].astype(np.int64), rows[:, 1:])
 
     def _read(self, pairs: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
         """Ask the evaluator, a batch at a time; a pair is 4096 · position + mask bits."""
         where, bits = pairs // 4096, pairs % 4096
         answer = np.empty((len(pairs), len(self._columns)))
         size = getattr(self._prepared, "batch", BATCH)
-        for start in range(0, len(pairs), size):
-            part = slice(start, start + size)
-            batch_masks = (bits[part, None] & _BIT).astype(bool)
-            said = np.asarray(self._prepared.probabilities(where[part], batch_masks))
-            answer[part] = self._checked(said, where[part])
+        with progress(f"Reading with {evaluator_name(self.evaluator)}", len(pairs)) as advance:
+            for start in range(0, len(pairs), size):
+                part = slice(start, start + size)
+                batch_masks = (bits[part, None] & _BIT).astype(bool)
+                said = np.asarray(self._prepared.probabilities(where[part], batch_masks))
+                answer[part] = self._checked(said, where[part])
+                if self._memory is not None:
+                    with self._memory.open("ab") as file:
+                        file.write(np.column_stack([pairs[part], answer[part]]).astype("<f8").tobytes())
+                advance(len(said))
         self.readings += len(pairs)
         return answer
 
