@@ -16,7 +16,7 @@ import pandas as pd
 from jaxtyping import Bool, Float64
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import InputError, LeadwiseError
 from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import CLINICAL_SETS, LeadSet, subsets
@@ -62,12 +62,41 @@ class References:
     def frame(self) -> pd.DataFrame:
         """evaluator, metric, k, leads, value, candidates: one row a reference."""
         rows = []
-        for k in sorted(self.candidates["k"].unique().tolist()):
+        for k in self.budgets:
             for metric in MATCHED_METRICS:
                 ranked = self.ranking(metric, k)
                 leads, value = str(LeadSet(int(ranked["bits"].iloc[0]))), float(ranked[metric].iloc[0])
                 rows.append((self.evaluator, metric, k, leads, value, len(ranked)))
         return pd.DataFrame(rows, columns=["evaluator", "metric", "k", "leads", "value", "candidates"])
+
+    def save(self, path: Path) -> None:
+        """Write every candidate as CSV: evaluator, k, left_out, leads, nll, brier, ece."""
+        leads = [str(LeadSet(int(bits))) for bits in self.candidates["bits"]]
+        table = self.candidates.assign(
+            evaluator=self.evaluator, leads=leads, left_out=self.candidates["k"].map(self.left_out)
+        )
+        with atomic_file(path) as draft:
+            table[["evaluator", "k", "left_out", "leads", *MATCHED_METRICS]].to_csv(draft, index=False)
+
+    @classmethod
+    def load(cls, path: Path) -> "References":
+        """Read what `save` wrote, to the bit."""
+        try:
+            table = pd.read_csv(path, float_precision="round_trip", keep_default_na=False)
+            bits = [LeadSet.parse(leads).bits for leads in table["leads"]]
+            candidates = table.assign(bits=bits)[["k", "bits", *MATCHED_METRICS]].astype(
+                dict.fromkeys(MATCHED_METRICS, float)
+            )
+            return cls(
+                str(table["evaluator"].iloc[0]), candidates, dict(zip(table["k"], table["left_out"], strict=True))
+            )
+        except (OSError, ValueError, KeyError, IndexError, LeadwiseError) as error:
+            raise InputError(f"{path} is not a table of references ({error}); search them again.") from None
+
+    @property
+    def budgets(self) -> list[int]:
+        """Budgets that were searched."""
+        return sorted(int(k) for k in self.candidates["k"].unique())
 
     def clinical(self) -> pd.DataFrame:
         """The named clinical sets among the candidates: name, leads, k, metrics, and rank among sets of their size."""

@@ -80,18 +80,32 @@ def read_tensors(path: Path, format: str) -> tuple[dict[str, "np.ndarray"], dict
 
     try:
         with safe_open(path, "numpy") as file:
-            header = file.metadata() or {}
+            facts = _facts(file.metadata())
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} is not a readable {format}: {error}.") from None
-    try:
-        facts = json.loads(header["facts"])
-        found = facts["format"]
-    except (KeyError, TypeError, ValueError):
-        found = None
-    if found != format:
-        raise InputError(f"{path} holds '{found}', not '{format}'; make the file again.")
+    if facts.get("format") != format:
+        raise InputError(f"{path} holds '{facts.get('format')}', not '{format}'; make the file again.")
     return tensors, facts
+
+
+def read_format(path: Path) -> str | None:
+    """The format of a file that `write_tensors` wrote; None if it is no such file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as file:
+            return _facts(file.metadata()).get("format")
+    except (OSError, SafetensorError):
+        return None
+
+
+def _facts(header: dict[str, str] | None) -> dict[str, Any]:
+    try:
+        facts = json.loads((header or {})["facts"])
+    except (KeyError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 @contextmanager

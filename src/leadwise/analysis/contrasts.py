@@ -6,6 +6,8 @@ under one evaluator minus D under another. Any number of policies and evaluators
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,17 +73,27 @@ class Readings:
         Everyone in the role; allocations may leave out those with too few leads.
     evaluators
         The evaluators that read.
+    bootstrap
+        The role's resample.
+    memory
+        Directory where readings are kept as they are made, for evaluators that take their time.
     """
 
-    def __init__(self, records: Records, evaluators: Iterable[Any], bootstrap: PatientBootstrap | None = None) -> None:
-        self.records = records
+    def __init__(
+        self,
+        records: Records,
+        evaluators: Iterable[Any],
+        bootstrap: PatientBootstrap | None = None,
+        memory: Path | None = None,
+    ) -> None:
+        self.records, self.memory = records, memory
         self.bootstrap = bootstrap or PatientBootstrap(records)
         self.evaluators: dict[str, Any] = {}
         for evaluator in evaluators:
             name = evaluator_name(evaluator)
             if self.evaluators.setdefault(name, evaluator) is not evaluator:
                 raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
-        self._scorers: dict[tuple[str, bytes], Scorer] = {}
+        self.scorers: dict[tuple[str, bytes], Scorer] = {}
 
     def probabilities(
         self, evaluator: str, records: Records, masks: Sequence[Bool[np.ndarray, "n 12"]]
@@ -90,9 +102,10 @@ class Readings:
         if evaluator not in self.evaluators:
             raise InputError(f"There is no evaluator '{evaluator}' here; there are {', '.join(self.evaluators)}.")
         key = (evaluator, records.rows.tobytes())
-        if key not in self._scorers:
-            self._scorers[key] = Scorer(self.evaluators[evaluator], records, remember=True)
-        return list(self._scorers[key].masks(np.stack(masks)))
+        if key not in self.scorers:
+            place = self.memory and self.memory / f"{evaluator}-{sha256(key[1]).hexdigest()[:16]}.readings"
+            self.scorers[key] = Scorer(self.evaluators[evaluator], records, remember=True, memory=place)
+        return list(self.scorers[key].masks(np.stack(masks)))
 
 
 def contrasts(
@@ -102,8 +115,9 @@ def contrasts(
     reference: str = OWN,
     metrics: Sequence[str] = MATCHED_METRICS,
     reference_metric: str | None = None,
+    evaluators: Sequence[str] | None = None,
 ) -> list[Contrast]:
-    """Every contrast of the allocations under every evaluator.
+    """Every contrast of the allocations under every evaluator, or under those that are named.
 
     ``reference`` is ``"own"`` (each evaluator's own references) or the name of the evaluator whose references all use.
     Each metric is compared with the set that is optimal for it, unless ``reference_metric`` names one for all.
@@ -111,7 +125,7 @@ def contrasts(
     found = {each.evaluator: each for each in references}
     result = []
     for records, group in _by_records(allocations):
-        for evaluator in readings.evaluators:
+        for evaluator in evaluators or readings.evaluators:
             owner = evaluator if reference == OWN else reference
             if owner not in found:
                 raise InputError(f"There are no references of evaluator '{owner}'; search them first.")
@@ -204,16 +218,19 @@ def interactions_frame(found: Iterable[Contrast], evaluator: str, baseline: str,
 
 
 def paired_frame(
-    readings: Readings, pairs: Iterable[tuple[Allocation, Allocation]], metrics: Sequence[str] = MATCHED_METRICS
+    readings: Readings,
+    pairs: Iterable[tuple[Allocation, Allocation]],
+    metrics: Sequence[str] = MATCHED_METRICS,
+    evaluators: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """``paired.csv``: metric of allocation a minus that of b, under every evaluator."""
+    """``paired.csv``: metric of allocation a minus that of b, under every evaluator, or under those that are named."""
     rows = []
     for a, b in pairs:
         if not np.array_equal(a.records.rows, b.records.rows) or a.k != b.k:
             raise InputError(
                 f"{a.policy} and {b.policy} cannot be paired: they differ in their records or their budget."
             )
-        for evaluator in readings.evaluators:
+        for evaluator in evaluators or readings.evaluators:
             arms = dict(zip("ab", readings.probabilities(evaluator, a.records, [a.masks, b.masks]), strict=True))
             estimates = readings.bootstrap.metrics(a.records, a.records.labels, arms, metrics)
             for metric in metrics:

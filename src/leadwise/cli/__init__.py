@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from leadwise import progress
-from leadwise.cli import bench, data, info, references
+from leadwise.cli import bench, data, evaluate, info, references, run, status, verify
 from leadwise.errors import LeadwiseError, LeadwiseWarning
 
 app = typer.Typer(
@@ -16,6 +16,10 @@ app = typer.Typer(
 app.command("info")(info.info)
 app.add_typer(data.app, name="data")
 app.command("references")(references.references)
+app.command("run")(run.run)
+app.command("status")(status.status)
+app.command("evaluate")(evaluate.evaluate)
+app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 
 

@@ -15,6 +15,14 @@ FOLDS = range(1, 11)
 
 
 @dataclass(frozen=True)
+class Token:
+    """Opens the seal. Only a frozen bundle issues one, when it finds itself unchanged; it says which bundle."""
+
+    bundle: str
+    """SHA-256 of the bundle."""
+
+
+@dataclass(frozen=True)
 class Roles:
     """Which folds each role has. Folds that no role names are left aside."""
 

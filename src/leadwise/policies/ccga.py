@@ -23,6 +23,7 @@ from leadwise.policies.learned import (
     whole_file,
 )
 from leadwise.policies.observation import Observation
+from leadwise.policies.rollout import memory_file
 from leadwise.policies.states import candidate_gains, random_states
 from leadwise.store import write_tensors
 
@@ -62,14 +63,19 @@ class CCGA:
         self.name, self.states, self.neighbours = name or self.kind, states, neighbours
         self.budgets, self.seed = checked_budgets(budgets), seed
 
-    def fit(self, train: Records, _validation: Records | None = None) -> "CCGA":
-        """Remember training states: their logits, number of leads, and every lead's gain."""
+    def fit(self, train: Records, _validation: Records | None = None, memory: Path | None = None) -> "CCGA":
+        """Remember training states: their logits, number of leads, and every lead's gain.
+
+        In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
+        """
         rng = np.random.default_rng([self.seed, 2])
         ranking = [lead_index(lead) for lead in self.first_lead]
-        target = Scorer(self.target, train)
+        target = Scorer(self.target, train, memory=memory_file(memory, self.target, train))
         states = random_states(train, ranking, self.states, self.budgets, rng)
         same = self.state_evaluator is self.target
-        seen = (target if same else Scorer(self.state_evaluator, train)).pairs(states.positions, states.masks)
+        place = memory_file(memory, self.state_evaluator, train)
+        state = target if same else Scorer(self.state_evaluator, train, memory=place)
+        seen = state.pairs(states.positions, states.masks)
         self._remember(_logits(seen), states.masks.sum(axis=1), candidate_gains(target, states))
         return self
 

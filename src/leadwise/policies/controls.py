@@ -1,6 +1,7 @@
 """Controls that separate conditioning on the patient from mere diversity of lead sets."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
-from leadwise.leads import LeadSet
+from leadwise.leads import LeadSet, lead_index
 from leadwise.policies.contract import build_policy, register_policy
+from leadwise.policies.learned import FORMAT, read_policy, whole_file
 from leadwise.policies.observation import Observation
+from leadwise.store import write_tensors
 
 
 class CohortState:
@@ -37,9 +40,9 @@ class CohortState:
 
     def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
         """Take the averages from the train role."""
-        self._scorer = Scorer(self.policy.state_evaluator, train)
+        self._scorer: Scorer | None = Scorer(self.policy.state_evaluator, train)
         self.statistics_ = lead_statistics(train).mean(axis=0)
-        self._average: dict[int, Float64[np.ndarray, " l"]] = {}
+        self.averages_: dict[int, Float64[np.ndarray, " l"]] = {}
         return self
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
@@ -58,18 +61,58 @@ class CohortState:
                 available=LeadSet(available_bits).mask[None],
                 probabilities=self._probabilities(mask_bits)[None] if mask_bits else None,
                 remaining=observation.remaining,
-                waveforms=lambda: np.zeros((1, 12, 0)),
+                waveforms=_no_signal,
             )
             chosen.append(int(self.policy.choose(average)[0]))
         return np.array(chosen)[inverse.ravel()]
 
     def _probabilities(self, bits: int) -> Float64[np.ndarray, " l"]:
         """The training role's mean probabilities under a mask, over the records that have its leads."""
-        if bits not in self._average:
+        if bits not in self.averages_:
+            if self._scorer is None:
+                raise InputError(
+                    f"{self.name} was saved without the averages for {LeadSet(bits)}: it can serve only records that "
+                    "have all leads; fit it again for others."
+                )
             mask = LeadSet(bits).mask
             has = np.flatnonzero(~(mask & ~self._scorer.records.available).any(axis=1))
-            self._average[bits] = self._scorer.pairs(has, np.tile(mask, (len(has), 1))).mean(axis=0)
-        return self._average[bits]
+            self.averages_[bits] = self._scorer.pairs(has, np.tile(mask, (len(has), 1))).mean(axis=0)
+        return self.averages_[bits]
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file: the averages that records with all leads need; the policy is saved on its own."""
+        everything = np.full((1, 12), True)
+        for budget in range(1, 13):
+            mask = np.zeros((1, 12), dtype=bool)
+            mask[0, lead_index(self.first_lead[0])] = True
+            for remaining in range(budget - 1, 0, -1):
+                state = Observation(np.array([0]), np.zeros((1, 12, 10)), mask, everything, None, remaining, _no_signal)
+                mask[0, self.choose(state)[0]] = True
+        bits = sorted(self.averages_)
+        tensors = {
+            "statistics": self.statistics_,
+            "bits": np.array(bits),
+            "averages": np.array([self.averages_[b] for b in bits]),
+        }
+        write_tensors(
+            path, tensors, FORMAT, {"kind": self.kind, "settings": {"name": self.name}, "policy": self.policy.name}
+        )
+
+    @classmethod
+    def load(cls, path: Path, policy: Any) -> "CohortState":
+        """Read what `save` wrote, around the same trained policy."""
+        with whole_file(path):
+            tensors, facts = read_policy(path, cls.kind)
+            if facts["policy"] != policy.name:
+                raise InputError(f"{path} is about policy {facts['policy']}, not {policy.name}; give it that one.")
+            control = cls(policy, **facts["settings"])
+            control._scorer, control.statistics_ = None, tensors["statistics"]
+            control.averages_ = dict(zip(tensors["bits"].tolist(), tensors["averages"], strict=True))
+        return control
+
+
+def _no_signal() -> np.ndarray:
+    return np.zeros((1, 12, 0))
 
 
 class RandomSubset:
@@ -99,6 +142,16 @@ class RandomSubset:
         record = _mix(observation.ids.astype(np.uint64) + _mix(np.array([self.seed], dtype=np.uint64)))
         keys = _mix(record[:, None] + np.arange(12, dtype=np.uint64))
         return np.where(observation.candidates, keys, np.uint64(2**64 - 1)).argmin(axis=1)
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file, which holds nothing but settings."""
+        write_tensors(path, {}, FORMAT, {"kind": self.kind, "settings": {"seed": self.seed, "name": self.name}})
+
+    @classmethod
+    def load(cls, path: Path) -> "RandomSubset":
+        """Read what `save` wrote."""
+        with whole_file(path):
+            return cls(**read_policy(path, cls.kind)[1]["settings"])
 
 
 def _mix(x: UInt64[np.ndarray, "..."]) -> UInt64[np.ndarray, "..."]:

@@ -16,7 +16,7 @@ from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LEADS, lead_index
 from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import Rollout, check_budget
+from leadwise.policies.rollout import Rollout, check_budget, memory_file
 from leadwise.policies.states import States, random_states
 from leadwise.store import read_tensors, write_tensors
 
@@ -85,9 +85,12 @@ class LearnedPolicy(ABC):
         self.network = network or StateNetwork()
         self.unit_ = 1.0
 
-    def fit(self, train: Records, validation: Records) -> "LearnedPolicy":
-        """Learn from the train role; the validation role says when to stop."""
-        roles = [_Role(self, train), _Role(self, validation)]
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "LearnedPolicy":
+        """Learn from the train role; the validation role says when to stop.
+
+        In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
+        """
+        roles = [_Role(self, train, memory), _Role(self, validation, memory)]
         self.network.standardise(roles[0].statistics)
         rng = np.random.default_rng([self.seed, 1])
         rounds = [1.0] if self.own <= 0 else [1.0 - self.own, self.own]
@@ -190,13 +193,14 @@ class LearnedPolicy(ABC):
 class _Role:
     """One role as a learning policy meets it."""
 
-    def __init__(self, policy: LearnedPolicy, records: Records) -> None:
+    def __init__(self, policy: LearnedPolicy, records: Records, memory: Path | None) -> None:
         self.policy, self.records = policy, records
-        self.rollout = Rollout(policy, records)
+        self.rollout = Rollout(policy, records, memory)
         self.statistics = self.rollout.statistics
         same = policy.target is policy.state_evaluator
         shared = self.rollout.scorer if same else None
-        self.scorer = shared or Scorer(policy.target, records, remember=True)
+        place = memory_file(memory, policy.target, records)
+        self.scorer = shared or Scorer(policy.target, records, remember=True, memory=place)
 
     def random(self, count: int, rng: np.random.Generator) -> States:
         ranking = [lead_index(lead) for lead in self.policy.first_lead]

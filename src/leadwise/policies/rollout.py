@@ -1,6 +1,7 @@
 """Policies at work: all records of a role step together, one lead at a time, to exactly k leads."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,20 @@ def allocate_budgets(policy: Any, records: Records, budgets: Sequence[int]) -> l
 
 
 class Rollout:
-    """A policy on some records, prepared once for several budgets."""
+    """A policy on some records, prepared once for several budgets.
 
-    def __init__(self, policy: Any, records: Records) -> None:
+    In the directory ``memory``, the state evaluator's readings are kept as they are made, and found again.
+    """
+
+    def __init__(self, policy: Any, records: Records, memory: Path | None = None) -> None:
         if not len(records):
             raise InputError(f"There are no records in {records.name} to choose leads for.")
         self.policy, self.records = policy, records
         self.ranking = None if policy.first_lead is None else [_index(lead) for lead in policy.first_lead]
         self.statistics = lead_statistics(records)
-        self.scorer = None if policy.state_evaluator is None else Scorer(policy.state_evaluator, records, remember=True)
+        state = policy.state_evaluator
+        place = memory_file(memory, state, records)
+        self.scorer = None if state is None else Scorer(state, records, remember=True, memory=place)
 
     def allocate(self, budget: int) -> Allocation:
         """Exactly ``budget`` leads for each record that has as many."""
@@ -90,6 +96,11 @@ class Rollout:
         chosen = np.asarray(self.policy.choose(observation))
         check_choice(self.policy, observation, chosen)
         return chosen
+
+
+def memory_file(memory: Path | None, evaluator: Any, records: Records) -> Path | None:
+    """Where readings of these records by this evaluator are kept."""
+    return memory and memory / f"{evaluator_name(evaluator)}-{records.sha256[:16]}.readings"
 
 
 def check_budget(budget: int) -> None:

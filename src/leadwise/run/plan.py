@@ -3,34 +3,106 @@
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
 from leadwise.errors import PlanError
-from leadwise.evaluators.recipe import Count, Recipe
+from leadwise.evaluators.recipe import Count, Recipe, Share
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+Budget = Annotated[int, Field(ge=1, le=12)]
 
 
-class StrongPlan(BaseModel):
+class Part(BaseModel):
+    """A part of a plan."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CohortPlan(Part):
+    """Who is studied: PTB-XL, read from the directory that the run is given, or a synthetic cohort made on the spot."""
+
+    kind: Literal["ptbxl", "synthetic"] = "ptbxl"
+    records: Count | None = None
+    """Of a synthetic cohort."""
+    seed: int = 1
+
+
+class ControlledPlan(Part):
+    """The controlled evaluator; see `leadwise.LogisticEvaluator`."""
+
+    repeats: Count = 4
+    strength: Annotated[float, Field(gt=0)] = 0.1
+    clip: Annotated[float, Field(gt=0)] = 3.0
+    seed: int = 20260901
+
+
+class StrongPlan(Part):
     """The strong evaluator: one network for each seed, of which the selection role picks one."""
-
-    model_config = _STRICT
 
     seeds: Annotated[list[int], Field(min_length=1)] = [20060928]
     widths: Annotated[list[Count], Field(min_length=4, max_length=4)] = [64, 96, 160, 256]
     recipe: Recipe = Recipe()
+    search: list[Budget] = [1, 2, 3, 4, 6, 8]
+    """Budgets that its references are searched for; the longest part of a study."""
 
 
-class Plan(BaseModel):
-    """Everything that decides a study's results. Without a file it is the published protocol on PTB-XL."""
+class MaskRobustPlan(Part):
+    """The mask-robust evaluator: the strong one's network, trained on policies' allocations too."""
 
-    model_config = _STRICT
+    seed: int = 20060928
+    recipe: Recipe = Recipe()
 
+
+class PoliciesPlan(Part):
+    """What all policies are trained with; see `leadwise.policies.learned.LearnedPolicy`."""
+
+    states: Count = 44_000
+    own: Share = 0.5
+    hidden: Count = 256
+    epochs: Count = 20
+    batch: Count = 1024
+    neighbours: Count = 200
+    seed: int = 0
+    first_lead: str | None = None
+    """Where every deployable policy begins; by default the controlled evaluator's best single lead."""
+
+
+class BootstrapPlan(Part):
+    """The one resample of patients that all intervals share."""
+
+    replicates: Count = 1000
+    seed: int = 20270909
+
+
+class Hypothesis(Part):
+    """What is expected, frozen before anybody looks."""
+
+    level: Literal["primary", "supporting", "secondary", "post hoc"]
+    quantity: Literal["interaction", "contrast", "paired"]
+    policies: list[str]
+    evaluator: str
+    baseline: str | None = None
+    reference: str = "own"
+    budgets: list[Budget]
+    metrics: list[str]
+    expected: Literal["above zero", "below zero"]
+
+
+class Plan(Part):
+    """Everything that decides a study's results. Its defaults are the published protocol on PTB-XL."""
+
+    title: str = "Does adaptive lead choice survive a change of evaluator?"
+    cohort: CohortPlan = CohortPlan()
     roles: dict[str, list[int]] = {role: list(folds) for role, folds in PTBXL_ROLES.folds.items()}
+    budgets: Annotated[list[Budget], Field(min_length=1)] = [2, 3, 4, 6, 8]
+    controlled: ControlledPlan = ControlledPlan()
     strong: StrongPlan = StrongPlan()
+    mask_robust: MaskRobustPlan = MaskRobustPlan()
+    policies: PoliciesPlan = PoliciesPlan()
+    bootstrap: BootstrapPlan = BootstrapPlan()
+    hypotheses: list[Hypothesis] = []
 
     @field_validator("roles")
     @classmethod

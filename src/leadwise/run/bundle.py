@@ -1,0 +1,104 @@
+"""The frozen bundle: evaluators, policies, references and plan, with their hashes, in a directory that can travel."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.roles import Token
+from leadwise.errors import InputError
+from leadwise.evaluators.saved import load_evaluator
+from leadwise.policies.saved import load_policy
+from leadwise.references import References
+from leadwise.run.plan import Plan, read_plan
+from leadwise.store import atomic_file, file_sha256
+
+FORMAT = "leadwise bundle 1"
+CONTENTS = "bundle.json"
+
+
+class Bundle:
+    """What was frozen before anybody looked; nothing in it is ever fitted again."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        contents = self.path / CONTENTS
+        try:
+            facts = json.loads(contents.read_text())
+            if facts["format"] != FORMAT:
+                raise ValueError(f"it is of format '{facts['format']}'")
+            self.files: Mapping[str, str] = facts["files"]
+        except FileNotFoundError:
+            raise InputError(f"{self.path} is no frozen bundle: it has no {CONTENTS}.") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{contents} is damaged: {error}; take the bundle from the run again.") from None
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the list of contents, and so of everything."""
+        return sha256((self.path / CONTENTS).read_bytes()).hexdigest()
+
+    def problems(self) -> list[str]:
+        """A sentence for every file that is not what was frozen."""
+        found = []
+        for name, expected in self.files.items():
+            file = self.path / name
+            if not file.exists():
+                found.append(f"{file} is missing from the bundle.")
+            elif file_sha256(file) != expected:
+                found.append(f"{file} was changed after the bundle was frozen.")
+        present = {str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file()}
+        found += [
+            f"{self.path / name} was added after the freeze." for name in sorted(present - {*self.files, CONTENTS})
+        ]
+        return found
+
+    def open(self, cohort: Cohort) -> Cohort:
+        """The cohort with the seal opened, which only an unchanged bundle does."""
+        problems = self.problems()
+        if problems:
+            raise InputError(f"The bundle does not open the seal: {problems[0]}")
+        return replace(cohort, token=Token(self.sha256))
+
+    @cached_property
+    def plan(self) -> Plan:
+        return read_plan(self.path / "plan.toml")
+
+    @cached_property
+    def evaluators(self) -> dict[str, Any]:
+        return {name: load_evaluator(file) for name, file in self._of("evaluators").items()}
+
+    @cached_property
+    def policies(self) -> dict[str, Any]:
+        """All policies; cohort-state wraps another one, so it comes last."""
+        loaded: dict[str, Any] = {}
+        files = self._of("policies")
+        for name in sorted(files, key=lambda name: name == "cohort-state"):
+            loaded[name] = load_policy(files[name], self.evaluators, loaded)
+        return loaded
+
+    @cached_property
+    def references(self) -> dict[str, References]:
+        return {name: References.load(file) for name, file in self._of("references").items()}
+
+    def _of(self, kind: str) -> dict[str, Path]:
+        return {Path(name).stem: self.path / name for name in self.files if Path(name).parent.name == kind}
+
+
+def write_bundle(
+    directory: Path, plan: Path, parts: Mapping[str, Mapping[str, Path]], tables: Mapping[str, Path]
+) -> None:
+    """Copy evaluators, policies and references (by kind and name), tables and the plan, and list them with hashes."""
+    files = {f"{kind}/{name}{file.suffix}": file for kind, named in parts.items() for name, file in named.items()}
+    files |= {f"{name}{file.suffix}": file for name, file in tables.items()} | {"plan.toml": plan}
+    for name, file in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, directory / name)
+    hashes = {name: file_sha256(directory / name) for name in sorted(files)}
+    with atomic_file(directory / CONTENTS) as draft:
+        draft.write_text(json.dumps({"format": FORMAT, "files": hashes}, indent=1) + "\n")

@@ -1,0 +1,168 @@
+"""Stages: what a run is made of. Each is done once, and done again only if something that it depends on has changed."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import rfc8785
+
+from leadwise.errors import InputError
+from leadwise.run.directory import RunDirectory
+from leadwise.run.ledger import Ledger
+from leadwise.store import atomic_directory, atomic_file, file_sha256
+
+OUTPUTS = "outputs.json"
+"""In every artifact: what it was made from, and the hash of each of its files."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One piece of work with declared inputs.
+
+    Its key is the hash of its name, version, settings and the outputs that it needs; a key's artifact is made once.
+    """
+
+    name: str
+    make: Callable[["Work"], None]
+    """Writes its outputs into ``work.out``."""
+    needs: tuple[str, ...] = ()
+    """Stages, and roles of the cohort as ``role:train``, that it may use."""
+    settings: Any = None
+    """What else decides its outputs, as JSON."""
+    version: int = 1
+    """Bumped by hand whenever the same inputs would give other outputs."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage is given to work with."""
+
+    out: Path
+    """An empty directory for its outputs."""
+    scratch: Path
+    """A directory that survives a kill, for checkpoints; removed when the stage is done."""
+    inputs: Mapping[str, Path]
+    """Artifacts of the stages that it needs."""
+    study: Any
+    """Plan and cohort."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A finished stage."""
+
+    path: Path
+    key: str
+    outputs: Mapping[str, str]
+    """SHA-256 of each file."""
+
+    @property
+    def sha256(self) -> str:
+        return sha256(rfc8785.dumps(dict(self.outputs))).hexdigest()
+
+
+@dataclass
+class Runner:
+    """Runs stages in a directory, finds finished ones, and writes a receipt before and after each."""
+
+    directory: RunDirectory
+    ledger: Ledger
+    roles: Mapping[str, str]
+    """Fingerprint of the records of each role that the cohort has."""
+    study: Any
+    done: dict[str, Artifact] = field(default_factory=dict)
+
+    def run(self, stage: Stage) -> Artifact:
+        """The stage's artifact: found, or made."""
+        artifact = self.find(stage)
+        if artifact is None:
+            artifact = self._make(stage)
+        elif not any(each["event"] == "end" and each["key"] == artifact.key for each in self.ledger.receipts):
+            # a kill came between the last file and its receipt
+            self.ledger.add("end", stage=stage.name, key=artifact.key, outputs=dict(artifact.outputs), seconds=None)
+        self.done[stage.name] = artifact
+        return artifact
+
+    def find(self, stage: Stage) -> Artifact | None:
+        """The artifact of a stage whose inputs are all known, if it was made before."""
+        return read_artifact(self._place(self.key(stage), stage.name))
+
+    def key(self, stage: Stage) -> str:
+        inputs = {
+            need: self.roles[need.removeprefix("role:")] if need.startswith("role:") else self.done[need].sha256
+            for need in stage.needs
+        }
+        facts = {"stage": stage.name, "version": stage.version, "settings": stage.settings, "inputs": inputs}
+        return sha256(rfc8785.dumps(facts)).hexdigest()
+
+    def _place(self, key: str, name: str) -> Path:
+        return self.directory.artifacts / name / key[:16]
+
+    def _make(self, stage: Stage) -> Artifact:
+        key = self.key(stage)
+        place = self._place(key, stage.name)
+        scratch = place.with_name(f"{place.name}.unfinished")
+        scratch.mkdir(parents=True, exist_ok=True)
+        inputs = {need: self.done[need] for need in stage.needs if not need.startswith("role:")}
+        said = {name: artifact.sha256 for name, artifact in inputs.items()}
+        said |= {need: self.roles[need.removeprefix("role:")] for need in stage.needs if need.startswith("role:")}
+        self.ledger.add("begin", stage=stage.name, key=key, inputs=said)
+        start = time.monotonic()
+        with atomic_directory(place) as draft:
+            stage.make(Work(draft, scratch, {name: artifact.path for name, artifact in inputs.items()}, self.study))
+            outputs = {
+                str(file.relative_to(draft)): file_sha256(file) for file in sorted(draft.rglob("*")) if file.is_file()
+            }
+            facts = {"stage": stage.name, "version": stage.version, "key": key, "settings": stage.settings}
+            facts |= {"inputs": said, "outputs": outputs}
+            with atomic_file(draft / OUTPUTS) as file:
+                file.write_text(json.dumps(facts, indent=1) + "\n")
+        seconds = round(time.monotonic() - start, 3)
+        self.ledger.add("end", stage=stage.name, key=key, outputs=outputs, seconds=seconds)
+        shutil.rmtree(scratch, ignore_errors=True)
+        return Artifact(place, key, outputs)
+
+
+def read_artifact(place: Path) -> Artifact | None:
+    """A finished artifact; None where there is none."""
+    path = place / OUTPUTS
+    if not path.exists():
+        return None
+    try:
+        facts = json.loads(path.read_text())
+        return Artifact(place, facts["key"], facts["outputs"])
+    except (ValueError, KeyError):
+        raise InputError(f"{path} is damaged; remove {place}, and the stage will be done again.") from None
+
+
+def changed_files(artifact: Artifact) -> list[str]:
+    """Sentences about files of an artifact that are not what they were."""
+    problems = []
+    for name, expected in artifact.outputs.items():
+        file = artifact.path / name
+        if not file.exists():
+            problems.append(f"{file} is missing.")
+        elif file_sha256(file) != expected:
+            problems.append(f"{file} was changed after it was made.")
+    present = {str(file.relative_to(artifact.path)) for file in artifact.path.rglob("*") if file.is_file()}
+    problems += [f"{artifact.path / name} was added later." for name in sorted(present - {*artifact.outputs, OUTPUTS})]
+    return problems
+
+
+def in_order(stages: Sequence[Stage]) -> list[Stage]:
+    """The same stages, every one after those that it needs."""
+    known = {stage.name for stage in stages}
+    left, ordered = list(stages), list[Stage]()
+    while left:
+        placed = {stage.name for stage in ordered}
+        ready = [stage for stage in left if not {need for need in stage.needs if need in known} - placed]
+        if not ready:
+            raise InputError(f"Stages need each other in a circle: {', '.join(stage.name for stage in left)}.")
+        ordered += ready
+        left = [stage for stage in left if stage not in ready]
+    return ordered

@@ -1,0 +1,1 @@
+"""The whole: from a cohort to a report."""

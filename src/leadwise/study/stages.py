@@ -1,0 +1,279 @@
+"""Everything that a study fits and chooses, up to the freeze. Nothing here reads the audit or the evaluation role."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leadwise.cohort.cohort import Cohort
+from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.evaluators.masks import CARDINALITIES
+from leadwise.evaluators.network import NetworkEvaluator, pretrained
+from leadwise.evaluators.saved import load_evaluator
+from leadwise.evaluators.statistics import VERSION as STATISTICS_VERSION
+from leadwise.evaluators.statistics import lead_statistics
+from leadwise.leads import LEADS, LeadSet
+from leadwise.policies.ccga import CCGA
+from leadwise.policies.controls import CohortState, RandomSubset
+from leadwise.policies.ecg_on_demand import ECGOnDemand
+from leadwise.policies.mga import MGA
+from leadwise.policies.network import StateNetwork
+from leadwise.policies.rollout import allocate_budgets
+from leadwise.policies.saved import load_policy
+from leadwise.references import References, search_references
+from leadwise.run.bundle import write_bundle
+from leadwise.run.plan import Plan, PoliciesPlan
+from leadwise.run.stage import Stage, Work
+from leadwise.store import read_tensors, write_tensors
+
+CONTROLLED = "controlled"
+LOGISTIC = {CONTROLLED: "balanced", "controlled-unbalanced": None}
+RECALIBRATED = "controlled-recalibrated"
+STRONG, MASK_ROBUST = "strong", "mask-robust"
+ROBUST_TO = ("ecg-on-demand", "mga")
+"""Policies whose allocations the mask-robust evaluator is trained on."""
+STRONG_MGA = {
+    "strong-mga": ("mga", STRONG, STRONG),
+    "strong-mga-controlled-state": ("mga", STRONG, CONTROLLED),
+}
+"""Trained on the strong evaluator; the variant sees the controlled one's probabilities."""
+ALLOCATIONS_FORMAT = "leadwise training allocations 1"
+FIT = ("role:train", "role:validation")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A plan, the file it was read from, and the cohort that it is carried out on."""
+
+    plan: Plan
+    plan_path: Path
+    cohort: Cohort
+
+
+def stages(plan: Plan, roles: list[str]) -> list[Stage]:
+    """The stages up to the freeze; ``roles`` are those that the cohort has."""
+    controlled, strong, policies = plan.controlled.model_dump(), plan.strong.model_dump(), plan.policies.model_dump()
+    network = {"widths": strong["widths"], "recipe": strong["recipe"]}
+    seeds = {seed: f"strong-seed-{seed}" for seed in plan.strong.seeds}
+    robust = plan.mask_robust.model_dump() | {"widths": strong["widths"]}
+    searched = {name: [1, *plan.budgets] for name in (*LOGISTIC, RECALIBRATED)} | {STRONG: plan.strong.search}
+    first = f"references-{CONTROLLED}"
+    made = [
+        Stage("cohort", _cohort, tuple(f"role:{role}" for role in roles), {"roles": plan.roles}),
+        Stage("statistics", _statistics, FIT, {"version": STATISTICS_VERSION}),
+        *(Stage(name, _logistic(name, weight), FIT, controlled) for name, weight in LOGISTIC.items()),
+        Stage(RECALIBRATED, _recalibrated, (*FIT, CONTROLLED)),
+        *(Stage(name, _network(seed), FIT, network | {"seed": seed}) for seed, name in seeds.items()),
+        Stage(STRONG, _choose_seed, ("role:selection", *seeds.values())),
+        *(
+            Stage(f"references-{name}", _search(name, budgets), ("role:selection", name), {"budgets": budgets})
+            for name, budgets in searched.items()
+        ),
+        *(
+            Stage(name, _policies({name: (name, CONTROLLED, CONTROLLED)}), (*FIT, CONTROLLED, first), policies)
+            for name in ("ecg-on-demand", "mga", "ccga")
+        ),
+        Stage("strong-mga", _policies(STRONG_MGA), (*FIT, STRONG, CONTROLLED, first), policies),
+        Stage("cohort-state", _cohort_state, ("role:train", CONTROLLED, "ecg-on-demand")),
+        Stage("random-subset", _random_subset, (), {"seed": plan.policies.seed}),
+        Stage("training-allocations", _training_allocations, ("role:train", CONTROLLED, *ROBUST_TO)),
+        Stage(MASK_ROBUST, _mask_robust, (*FIT, "role:selection", "training-allocations"), robust),
+    ]
+    frozen = tuple(stage.name for stage in made if stage.name not in ("statistics", *seeds.values()))
+    return [*made, Stage("freeze", _freeze, frozen, plan.model_dump())]
+
+
+def _cohort(work: Work) -> None:
+    """Who is studied: ``splits.csv``."""
+    study = work.study
+    rows = []
+    for role, folds in study.plan.roles.items():
+        if role not in study.cohort:
+            continue
+        records = study.cohort[role]
+        counts = {"role": role, "folds": " ".join(map(str, folds)), "records": len(records)}
+        counts["patients"] = len(np.unique(records.patients))
+        if role != "evaluation":  # its labels stay under the seal
+            labels = records.labels
+            counts["all_zero"] = int((~labels.any(axis=1)).sum())
+            counts |= {f"prevalence_{name}": labels[:, i].mean() for i, name in enumerate(records.label_names)}
+        rows.append(counts)
+    pd.DataFrame(rows).to_csv(work.out / "splits.csv", index=False)
+
+
+def _statistics(work: Work) -> None:
+    """Ten statistics a lead, kept in the cohort's cache; the artifact says of what they were taken."""
+    cohort = work.study.cohort
+    shapes = {role: list(lead_statistics(cohort[role]).shape) for role in ("train", "validation")}
+    (work.out / "statistics.json").write_text(json.dumps(shapes) + "\n")
+
+
+def _logistic(name: str, class_weight: str | None) -> Callable[[Work], None]:
+    def make(work: Work) -> None:
+        settings = work.study.plan.controlled.model_dump()
+        evaluator = LogisticEvaluator(name, class_weight=class_weight, **settings)
+        evaluator.fit(work.study.cohort["train"]).save(work.out / f"{name}.safetensors")
+
+    return make
+
+
+def _recalibrated(work: Work) -> None:
+    controlled = _evaluator(work, CONTROLLED)
+    validation = work.study.cohort["validation"]
+    controlled.recalibrated(validation, RECALIBRATED).save(work.out / f"{RECALIBRATED}.safetensors")
+
+
+def _network(seed: int) -> Callable[[Work], None]:
+    def make(work: Work) -> None:
+        plan = work.study.plan.strong
+        _trained(work, STRONG, seed, plan.recipe, {}).save(work.out / f"{STRONG}.safetensors")
+
+    return make
+
+
+def _trained(work: Work, name: str, seed: int, recipe: Any, allocations: dict[str, np.ndarray]) -> NetworkEvaluator:
+    """A network trained as the plan says; the shipped one if it was trained just so, on just these records."""
+    from leadwise.evaluators.training import Training
+
+    cohort, widths = work.study.cohort, tuple(work.study.plan.strong.widths)
+    training = Training(
+        cohort["train"],
+        cohort["validation"],
+        name=name,
+        seed=seed,
+        recipe=recipe,
+        widths=widths,
+        allocations=allocations,
+        directory=work.scratch,
+    )
+    shipped = pretrained(name)
+    if shipped is not None and training.made(shipped):
+        return shipped
+    evaluator = training.run()
+    history = work.scratch / "history.jsonl"
+    rows = [json.loads(line) for line in history.read_text().splitlines()]
+    table = pd.DataFrame(rows).drop(columns="seconds")  # a clock's answer, where the artifact must not depend on it
+    table.to_csv(work.out / "history.csv", index=False)
+    return evaluator
+
+
+def _choose_seed(work: Work) -> None:
+    """The seed with the lowest random-mask NLL on the selection role: its weights, and ``seeds.csv``."""
+    from leadwise.evaluators.training import random_mask_nll
+
+    selection, rows = work.study.cohort["selection"], []
+    candidates = {name: load_evaluator(path / f"{STRONG}.safetensors") for name, path in work.inputs.items()}
+    for evaluator in candidates.values():
+        facts = {"evaluator": STRONG, "seed": evaluator.facts["seed"], "epoch": evaluator.facts["epoch"]}
+        rows.append(facts | {"role": "validation", "metric": "nll", "value": evaluator.facts["nll"]})
+        rows.append(facts | {"role": "selection", "metric": "nll", "value": random_mask_nll(evaluator, selection)})
+    table = pd.DataFrame(rows)
+    chosen = table[table["role"] == "selection"].sort_values("value", kind="stable")["seed"].iloc[0]
+    table.assign(chosen=table["seed"] == chosen).to_csv(work.out / "seeds.csv", index=False)
+    candidates[f"strong-seed-{chosen}"].save(work.out / f"{STRONG}.safetensors")
+
+
+def _search(name: str, budgets: list[int]) -> Callable[[Work], None]:
+    def make(work: Work) -> None:
+        ledger = work.scratch / "search.jsonl"
+        found = search_references(_evaluator(work, name), work.study.cohort["selection"], budgets, ledger)
+        found.save(work.out / f"{name}.csv")
+
+    return make
+
+
+def _policies(wanted: dict[str, tuple[str, str, str]]) -> Callable[[Work], None]:
+    """Train policies, each a kind with a target and a state evaluator; what is read for one serves the next.
+
+    Readings are kept as they are made, so that a kill costs no more than the training of the small network.
+    """
+    kinds: dict[str, type] = {"ecg-on-demand": ECGOnDemand, "mga": MGA, "ccga": CCGA}
+
+    def make(work: Work) -> None:
+        plan, cohort = work.study.plan.policies, work.study.cohort
+        evaluators = {name: _evaluator(work, name) for name in {each for pair in wanted.values() for each in pair[1:]}}
+        for name, (kind, target, state) in wanted.items():
+            settings: dict[str, Any] = {"states": plan.states, "seed": plan.seed, "budgets": work.study.plan.budgets}
+            if kind == "ccga":
+                settings["neighbours"] = plan.neighbours
+            else:
+                settings |= {"own": plan.own, "network": StateNetwork(plan.hidden, plan.epochs, plan.batch)}
+            ranking = first_lead_ranking(work, plan)
+            settings |= {"state_evaluator": evaluators[state], "name": name}
+            policy = kinds[kind](evaluators[target], ranking, **settings)
+            policy.fit(cohort["train"], cohort["validation"], work.scratch).save(work.out / f"{name}.safetensors")
+
+    return make
+
+
+def first_lead_ranking(work: Work, plan: PoliciesPlan) -> list[str]:
+    """All leads, best single lead of the controlled evaluator first, or the one that the plan names."""
+    references = References.load(work.inputs[f"references-{CONTROLLED}"] / f"{CONTROLLED}.csv")
+    ranking = [LeadSet(int(bits)).names[0] for bits in references.ranking("nll", 1)["bits"]]
+    ranking += [lead for lead in LEADS if lead not in ranking]  # leads that some record of the role lacks come last
+    if plan.first_lead is not None:
+        ranking.sort(key=lambda lead: lead != plan.first_lead)
+    return ranking
+
+
+def _cohort_state(work: Work) -> None:
+    policy = load_policy(
+        work.inputs["ecg-on-demand"] / "ecg-on-demand.safetensors", {CONTROLLED: _evaluator(work, CONTROLLED)}, {}
+    )
+    CohortState(policy).fit(work.study.cohort["train"]).save(work.out / "cohort-state.safetensors")
+
+
+def _random_subset(work: Work) -> None:
+    RandomSubset(work.study.plan.policies.seed).save(work.out / "random-subset.safetensors")
+
+
+def _training_allocations(work: Work) -> None:
+    """What the policies choose for the training records, at every budget that masks are drawn for."""
+    evaluators = {CONTROLLED: _evaluator(work, CONTROLLED)}
+    tensors = {}
+    for name in ROBUST_TO:
+        policy = load_policy(work.inputs[name] / f"{name}.safetensors", evaluators, {})
+        allocations = allocate_budgets(policy, work.study.cohort["train"], CARDINALITIES)
+        tensors[name] = np.stack([allocation.masks for allocation in allocations]).astype(np.uint8)
+    write_tensors(work.out / "allocations.safetensors", tensors, ALLOCATIONS_FORMAT, {"budgets": CARDINALITIES})
+
+
+def _mask_robust(work: Work) -> None:
+    """The mask-robust evaluator, and its boundary check: scored once on the selection role, choosing nothing."""
+    from leadwise.evaluators.training import random_mask_nll
+
+    tensors, _ = read_tensors(work.inputs["training-allocations"] / "allocations.safetensors", ALLOCATIONS_FORMAT)
+    allocations = {name: tensors[name].astype(bool) for name in ROBUST_TO}
+    plan = work.study.plan.mask_robust
+    evaluator = _trained(work, MASK_ROBUST, plan.seed, plan.recipe, allocations)
+    evaluator.save(work.out / f"{MASK_ROBUST}.safetensors")
+    value = random_mask_nll(evaluator, work.study.cohort["selection"])
+    row = {"evaluator": MASK_ROBUST, "role": "selection", "metric": "nll", "value": value}
+    pd.DataFrame([row]).to_csv(work.out / "boundary.csv", index=False)
+
+
+def _freeze(work: Work) -> None:
+    """Put everything into the bundle."""
+    parts: dict[str, dict[str, Path]] = {"evaluators": {}, "policies": {}, "references": {}}
+    for name, path in work.inputs.items():
+        if name.startswith("references-"):
+            evaluator = name.removeprefix("references-")
+            parts["references"][evaluator] = path / f"{evaluator}.csv"
+        elif name in (*LOGISTIC, RECALIBRATED, STRONG, MASK_ROBUST):
+            parts["evaluators"][name] = path / f"{name}.safetensors"
+        elif name not in ("cohort", "training-allocations"):
+            parts["policies"] |= {file.stem: file for file in path.glob("*.safetensors")}
+    tables = {
+        "splits": work.inputs["cohort"] / "splits.csv",
+        "seeds": work.inputs[STRONG] / "seeds.csv",
+        "boundary": work.inputs[MASK_ROBUST] / "boundary.csv",
+    }
+    write_bundle(work.out, work.study.plan_path, parts, tables)
+
+
+def _evaluator(work: Work, name: str) -> Any:
+    return load_evaluator(work.inputs[name] / f"{name}.safetensors")
