@@ -22,7 +22,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
         training = Training(train, whole["validation"], recipe=recipe)
         training.epoch = 0 if length < train.length else recipe.epochs - 1
         ours = recipe.batch / shortest(partial(training.learn, order), 4)
-        other = recipe.batch / shortest(_PlainLoop(training, order), 4)
+        other = recipe.batch / shortest(_PlainLoop(training, order, length), 4)
         # the gradients by signals and by weights cost as much as the reading, each
         share = 3 * operations(length) / best
         rows.append(
@@ -44,8 +44,8 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
 class _PlainLoop:
     """Forward, backward, step, on batches that a training makes."""
 
-    def __init__(self, training: Training, order: np.ndarray) -> None:
-        self.training, self.order, self.rng = training, order, np.random.default_rng(0)
+    def __init__(self, training: Training, order: np.ndarray, length: int) -> None:
+        self.training, self.order, self.length, self.rng = training, order, length, np.random.default_rng(0)
         self.network = PlainResNet(len(training.train.label_names)).train()
         recipe = training.recipe
         self.optimiser = torch.optim.AdamW(
@@ -53,7 +53,7 @@ class _PlainLoop:
         )
 
     def __call__(self) -> None:
-        x, masks, y = (torch.from_numpy(array) for array in self.training.batch(self.order, self.rng))
+        x, masks, y = (torch.from_numpy(array) for array in self.training.batch(self.order, self.length, self.rng))
         self.optimiser.zero_grad()
         functional.binary_cross_entropy_with_logits(self.network(x, masks), y).backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()

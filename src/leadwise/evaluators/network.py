@@ -168,20 +168,16 @@ class _PreparedNetwork:
         return self.evaluator._read(self.evaluator.standardised(self.signals.millivolts(positions)), masks)
 
 
-def pretrained(name: str = "strong") -> NetworkEvaluator:
-    """The network that ships with leadwise; ``facts`` say how it was trained, on PTB-XL's folds 1 to 6."""
+def pretrained(name: str = "strong") -> NetworkEvaluator | None:
+    """The network that ships under this name, trained on PTB-XL's folds 1 to 6; None if none does."""
     path = Path(str(files("leadwise") / "pretrained" / f"{name}.safetensors"))
-    if not path.exists():
-        raise InputError(f"No network '{name}' ships with leadwise.")
-    return NetworkEvaluator.load(path)
+    return NetworkEvaluator.load(path) if path.exists() else None
 
 
 @register_evaluator("strong")
 def _strong(train: Records, validation: Records) -> NetworkEvaluator:
     """The shipped network, if these are the records that it was trained on; else a new one, which takes an hour."""
-    shipped = pretrained()
-    if shipped.facts["train"] == train.sha256:
-        return shipped
-    from leadwise.evaluators.training import train_network
+    from leadwise.evaluators.training import Training
 
-    return train_network(train, validation)
+    training, shipped = Training(train, validation), pretrained()
+    return shipped if shipped is not None and training.made(shipped) else training.run()

@@ -34,5 +34,8 @@ class Recipe(BaseModel):
     """α of the Beta(α, α) by which each record, and its labels, are blended with another's; 0 does not blend."""
     averaging: Share = 0.998
     """Decay, per step, of the running average of the weights, which is what is measured and kept."""
+    norm_batches: Annotated[int, Field(ge=0)] = 16
+    """Batches of whole records from which the averaged weights get batch statistics of their own; with 0 they get the
+    average of the statistics on the way, which belong to other weights, and to crops."""
     validate_every: Count = 4
     """Epochs from one measurement to the next; those that read whole records are all measured."""

@@ -116,7 +116,11 @@ class Training:
         self.loss = self.seconds = 0.0  # mean loss of this epoch so far; time spent on whole epochs
         self.best: NetworkEvaluator | None = None
 
-    def run(self, checkpoint_seconds: float) -> NetworkEvaluator:
+    def made(self, evaluator: NetworkEvaluator) -> bool:
+        """Whether an evaluator came out of just this training."""
+        return {name: evaluator.facts.get(name) for name in self.facts} == json.loads(json.dumps(self.facts))
+
+    def run(self, checkpoint_seconds: float = 180.0) -> NetworkEvaluator:
         """Train to the end; returns the best epoch's weights, rounded to half precision, as an evaluator."""
         recipe = self.recipe
         self._resume()
@@ -160,7 +164,8 @@ class Training:
     def learn(self, rows: Int[np.ndarray, " b"]) -> float:
         """One step of the optimiser, on these records of the training role; returns the loss."""
         rng = np.random.default_rng([self.seed, self.epoch, self.step + 1])  # a trailing 0 would be the epoch's own
-        x, masks, y = (torch.from_numpy(array).to(self.device) for array in self.batch(rows, rng))
+        length = self._length(self.epoch)
+        x, masks, y = (torch.from_numpy(array).to(self.device) for array in self.batch(rows, length, rng))
         torch.manual_seed(int(rng.integers(2**63)))  # dropout draws from here
         for group in self.optimiser.param_groups:
             group["lr"] = self._learning_rate()
@@ -187,11 +192,11 @@ class Training:
         return value
 
     def batch(
-        self, rows: Int[np.ndarray, " b"], rng: np.random.Generator
+        self, rows: Int[np.ndarray, " b"], length: int, rng: np.random.Generator
     ) -> tuple[Float32[np.ndarray, "b 12 s"], Float32[np.ndarray, "b 12"], Float32[np.ndarray, "b l"]]:
         """Augmented, standardised, masked signals; masks; labels."""
         recipe, n = self.recipe, len(rows)
-        x = self._windows(rows, rng).astype(np.float32)
+        x = self._windows(rows, length, rng).astype(np.float32)
         scale = self.scale.astype(np.float32)[:, None] * 1000
         x = (x - self.mean.astype(np.float32)[:, None] * 1000) / scale
         x *= np.exp(recipe.scaling * rng.standard_normal((n, 1, 1), dtype=np.float32))
@@ -206,9 +211,11 @@ class Training:
         x *= masks[..., None]
         return x, masks, y
 
-    def _windows(self, rows: Int[np.ndarray, " b"], rng: np.random.Generator) -> Int16[np.ndarray, "b 12 s"]:
+    def _windows(
+        self, rows: Int[np.ndarray, " b"], length: int, rng: np.random.Generator
+    ) -> Int16[np.ndarray, "b 12 s"]:
         """A random window of each record, or the whole record rotated."""
-        signals, length = self.train.signals[rows], self._length(self.epoch)
+        signals = self.train.signals[rows]
         if length < signals.shape[2]:
             starts = rng.integers(signals.shape[2] - length + 1, size=len(rows))
             return np.stack([one[:, start : start + length] for one, start in zip(signals, starts, strict=True)])
@@ -253,11 +260,34 @@ class Training:
             self.widths,
             self.mean,
             self.scale,
-            {key: value.cpu().numpy().astype(np.float16) for key, value in self.averaged.items()},
+            {key: value.cpu().numpy().astype(np.float16) for key, value in self._settled().items()},
             dict(self.facts),
             engine="torch",
             device=str(self.device),
         )
+
+    def _settled(self) -> dict[str, Tensor]:
+        """The averaged weights with batch statistics of their own, from whole training records as they are read.
+
+        An average of weights is a network that no step has seen: what its layers put out is not what the steps'
+        statistics describe.
+        """
+        if not self.recipe.norm_batches:
+            return self.averaged
+        network = MaskedResNet1D(len(self.train.label_names), self.widths).to(self.device)
+        network.load_state_dict(self.averaged, strict=False)  # but for counters of batches
+        for layer in network.modules():
+            if isinstance(layer, torch.nn.BatchNorm2d):
+                layer.reset_running_stats()
+                layer.momentum = None  # all batches count alike
+        network.train()
+        for number in range(self.recipe.norm_batches):
+            rng = np.random.default_rng([self.seed, self.epoch, self.steps + 1 + number])  # as steps that come after
+            rows = rng.permutation(len(self.train))[: self.recipe.batch]
+            x, masks, _ = self.batch(rows, self.train.length, rng)
+            with torch.no_grad(), _autocast(self.device):
+                network(torch.from_numpy(x).to(self.device), torch.from_numpy(masks).to(self.device))
+        return {key: value for key, value in network.state_dict().items() if value.is_floating_point()}
 
     def _state(self) -> dict[str, Tensor]:
         """Weights and batch statistics of the network."""
