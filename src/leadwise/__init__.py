@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from leadwise.evaluators.contract import list_evaluators as list_evaluators
     from leadwise.evaluators.contract import register_evaluator as register_evaluator
     from leadwise.evaluators.logistic import LogisticEvaluator as LogisticEvaluator
+    from leadwise.evaluators.network import NetworkEvaluator as NetworkEvaluator
+    from leadwise.evaluators.network import pretrained as pretrained
+    from leadwise.evaluators.onnx import export_onnx as export_onnx
+    from leadwise.evaluators.recipe import Recipe as Recipe
     from leadwise.evaluators.scoring import score as score
     from leadwise.evaluators.scoring import score_subsets as score_subsets
+    from leadwise.evaluators.training import train_network as train_network
     from leadwise.leads import CLINICAL_SETS as CLINICAL_SETS
     from leadwise.leads import LEADS as LEADS
     from leadwise.leads import LeadSet as LeadSet
@@ -50,10 +55,16 @@ if TYPE_CHECKING:
     from leadwise.policies.rollout import allocate as allocate
     from leadwise.references import References as References
     from leadwise.references import search_references as search_references
+    from leadwise.run.bundle import Bundle as Bundle
     from leadwise.run.plan import read_plan as read_plan
+    from leadwise.run.verify import verify as verify
+    from leadwise.study.run import evaluate_bundle as evaluate_bundle
+    from leadwise.study.run import run_study as run_study
+    from leadwise.study.status import run_status as run_status
 
 _HOME = {
     "Allocation": "policies.allocation",
+    "Bundle": "run.bundle",
     "CCGA": "policies.ccga",
     "CLINICAL_SETS": "leads",
     "Cohort": "cohort.cohort",
@@ -66,10 +77,12 @@ _HOME = {
     "LogisticEvaluator": "evaluators.logistic",
     "METRICS": "metrics",
     "MGA": "policies.mga",
+    "NetworkEvaluator": "evaluators.network",
     "PatientBootstrap": "analysis.bootstrap",
     "Policy": "policies.contract",
     "RandomSubset": "policies.controls",
     "Readings": "analysis.contrasts",
+    "Recipe": "evaluators.recipe",
     "Records": "cohort.cohort",
     "References": "references",
     "allocate": "policies.rollout",
@@ -78,7 +91,9 @@ _HOME = {
     "check_policy": "policies.contract",
     "contrast": "analysis.contrasts",
     "contrasts": "analysis.contrasts",
+    "evaluate_bundle": "study.run",
     "exhaustive_oracle": "policies.oracle",
+    "export_onnx": "evaluators.onnx",
     "fetch_ptbxl": "cohort.fetch",
     "greedy_oracle": "policies.oracle",
     "interaction": "analysis.contrasts",
@@ -86,15 +101,20 @@ _HOME = {
     "list_oracles": "policies.contract",
     "list_policies": "policies.contract",
     "plot_ecg": "cohort.plots",
+    "pretrained": "evaluators.network",
     "read_plan": "run.plan",
     "read_ptbxl": "cohort.ptbxl",
     "register_evaluator": "evaluators.contract",
     "register_policy": "policies.contract",
+    "run_status": "study.status",
+    "run_study": "study.run",
     "score": "evaluators.scoring",
     "score_subsets": "evaluators.scoring",
     "search_references": "references",
     "subsets": "leads",
     "synthesize": "cohort.synthetic",
+    "train_network": "evaluators.training",
+    "verify": "run.verify",
     "write_synthetic": "cohort.synthetic",
 }
 

@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32
@@ -28,6 +28,7 @@ BATCH = 32
 ENGINES = ("auto", "torch", "openvino")
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Logits from standardised signals with unobserved leads zero, and masks of zeros and ones."""
 

@@ -1,0 +1,1 @@
+"""For people: what a run found, beside what was published."""

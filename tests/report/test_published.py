@@ -1,0 +1,417 @@
+"""If our results were the published ones, every number would agree and every claim would hold; and only then."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib.resources import files
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.coverage import logistic, records_of
+from leadwise.analysis.alignment import alignment_frame, choice_frame, policies_alignment_frame
+from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.calibration import calibration_frame
+from leadwise.analysis.contrasts import Readings, contrasts, contrasts_frame, interactions_frame, paired_frame
+from leadwise.analysis.patients import overlap_frame, patient_effects, patients_frame
+from leadwise.leads import LeadSet
+from leadwise.policies.allocation import Allocation
+from leadwise.references import search_references
+from leadwise.report.claims import CELL_COLUMNS, CLAIM_COLUMNS, claim_cells, claims_frame
+from leadwise.report.published import COLUMNS, published_frame
+from report.paper import DEMAND, FACTS, LABELS, ROLES, Paper, lines
+
+Results = dict[str, pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Paper().results
+
+
+@pytest.fixture(scope="module")
+def published(results: Results) -> pd.DataFrame:
+    return published_frame(results, ROLES, FACTS)
+
+
+def without_role(results: Results, role: str) -> Results:
+    """As a run leaves results when a role is sealed: its records are counted, nothing is scored."""
+    return {
+        name: frame[frame["role"] != role] if "role" in frame.columns and name != "splits" else frame
+        for name, frame in results.items()
+    }
+
+
+def changed(results: Results, name: str, facts: Mapping[str, Any], **cells: Any) -> Results:
+    """Other numbers in the rows of one frame that agree with ``facts``."""
+    frame = results[name].copy()
+    rows = np.logical_and.reduce([frame[column] == value for column, value in facts.items()])
+    assert rows.any()
+    frame.loc[rows, list(cells)] = list(cells.values())
+    return results | {name: frame}
+
+
+def dropped(results: Results, name: str, facts: Mapping[str, Any]) -> Results:
+    frame = results[name]
+    rows = np.logical_and.reduce([frame[column] == value for column, value in facts.items()])
+    assert rows.any()
+    return results | {name: frame[~rows]}
+
+
+def verdict(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) -> list[tuple[Any, ...]]:
+    """(role, cells, holding, verdict) of each row of a claim."""
+    frame = claims_frame(results, roles)
+    rows = frame[frame["claim"] == claim]
+    return list(rows[["role", "cells", "holding", "verdict"]].itertuples(index=False, name=None))
+
+
+# --- numbers
+
+
+def test_every_published_number_has_one_row(published: pd.DataFrame) -> None:
+    """Numbers and intervals as they stand in the files; what says where a number belongs is none."""
+    numbers: Counter[tuple[Any, ...]] = Counter()
+    for path in (files("leadwise") / "published").iterdir():
+        name = path.name.removesuffix(".csv")
+        if name == "claims":
+            continue
+        for line in lines(name):
+            columns = [
+                column
+                for column in line
+                if column in ("controlled", "strong")
+                or (column not in ("k", "lo", "hi", "folds") and isinstance(line[column], float))
+            ]
+            bounds = (line.get("lo", np.nan), line.get("hi", np.nan))
+            for column in columns:
+                owner = "delta" if "delta" in line else "interaction" if "interaction" in line else column
+                own = bounds if column == owner else (np.nan, np.nan)
+                numbers[line[column], *map(str, own)] += 1
+    rows = published[["published", "published_lo", "published_hi"]].itertuples(index=False, name=None)
+    assert Counter((value, str(lo), str(hi)) for value, lo, hi in rows) == numbers
+    assert len(published) == 410
+
+
+def test_quantities_are_unique_and_say_where(published: pd.DataFrame) -> None:
+    assert tuple(published.columns) == COLUMNS
+    assert published["quantity"].is_unique
+    assert published["where"].str.fullmatch(r"(section )?[S\d.]+( and S\d+)?").all()
+    row = published.set_index("quantity").loc["controlled contrast, ecg-on-demand, k=3, nll, fold 9"]
+    assert (row["where"], row["published"], row["published_lo"]) == ("S5", -0.012196, -0.020452)
+
+
+def test_what_equals_the_paper_agrees_with_it(published: pd.DataFrame) -> None:
+    text = published["published"].map(lambda value: isinstance(value, str))
+    assert text.sum() == 36
+    assert (published["published"] == published["ours"])[text].all()
+    difference = (published["ours"][~text].astype(float) - published["published"][~text].astype(float)).abs()
+    # the paper gives some numbers twice, with four digits and with six; the closed gap follows from rounded ones
+    assert (difference <= np.where(published["quantity"][~text].str.contains("gap closed"), 5e-4, 5.1e-5)).all()
+    assert not published["same_sign"].eq(False).any()
+    assert not published["intervals_overlap"].eq(False).any()
+
+
+def test_a_sign_is_compared_where_it_says_something(published: pd.DataFrame) -> None:
+    """Differences and correlations, whose published values may be negative; levels, shares and counts are not."""
+    signed = published["same_sign"].notna()
+    differs = published["quantity"].str.contains(r"contrast|difference|interaction|Spearman|delta nll|minus")
+    levels = published["quantity"].str.contains(r"reference of .* contrast")
+    assert (signed == (differs & ~levels)).all()
+    numbers = published["published"][~signed & published["published"].map(lambda value: not isinstance(value, str))]
+    assert (numbers >= 0).all()
+
+
+def test_intervals_are_compared_where_both_have_one(published: pd.DataFrame) -> None:
+    both = published[["published_lo", "published_hi", "ours_lo", "ours_hi"]].notna().all(axis=1)
+    assert (published["intervals_overlap"].notna() == both).all()
+    assert both.sum() > 80
+
+
+def test_signs_and_intervals_that_differ_are_seen(results: Results) -> None:
+    facts = {"role": "audit", "policy": DEMAND, "evaluator": "controlled", "k": 2, "metric": "nll"}
+    other = changed(results, "contrasts", facts, delta=0.01, lo=0.005, hi=0.015)
+    frame = published_frame(other, ROLES).set_index("quantity")
+    row = frame.loc["controlled contrast, ecg-on-demand, k=2, nll, fold 9"]
+    assert (row["ours"], row["same_sign"], row["intervals_overlap"]) == (0.01, False, False)
+    assert frame["same_sign"].eq(False).sum() == 1
+
+
+def test_counts_of_patients_follow_from_shares(published: pd.DataFrame) -> None:
+    counts = published.set_index("quantity")["ours"]
+    assert counts["patients improved (count of 1942), k=4, fold 9"] == 1133
+    assert counts["patients unchanged (count), k=4, fold 9"] == 1
+    assert isinstance(counts["strong chosen seed"], int)
+
+
+def test_a_role_that_was_not_scored_leaves_its_numbers_empty(results: Results, published: pd.DataFrame) -> None:
+    frame = published_frame(without_role(results, "evaluation"), ROLES, FACTS)
+    scored = frame["where"].ne("S1") & frame["quantity"].str.contains("fold 8")
+    assert scored.sum() > 150
+    assert frame["ours"][scored].isna().all()
+    pd.testing.assert_frame_equal(frame[~scored], published[~scored])
+
+
+def test_roles_of_other_folds_are_not_compared(results: Results) -> None:
+    roles = {role: folds for role, folds in ROLES.items() if role != "evaluation"} | {"evaluation": [5]}
+    frame = published_frame(results, roles, FACTS)
+    assert frame["ours"][frame["quantity"].str.contains("fold 8|total")].isna().all()
+    assert frame["ours"][frame["quantity"].str.contains("fold 9")].notna().all()
+
+
+def test_results_read_from_csv_are_the_same(results: Results, published: pd.DataFrame) -> None:
+    """Blank cells come back as missing ones."""
+    read = {name: pd.read_csv(StringIO(frame.to_csv(index=False))) for name, frame in results.items()}
+    pd.testing.assert_frame_equal(published_frame(read, ROLES, FACTS), published)
+    pd.testing.assert_frame_equal(claims_frame(read, ROLES), claims_frame(results, ROLES))
+
+
+def test_pairs_may_be_the_other_way_round(results: Results, published: pd.DataFrame) -> None:
+    swap = {"policy_a": "policy_b", "policy_b": "policy_a", "a": "b", "b": "a"}
+    paired = results["paired"].rename(columns=swap)
+    paired = paired.assign(delta=-paired["delta"], lo=-paired["hi"], hi=-paired["lo"])
+    tidy = {name: results[name].copy() for name in ("patients", "alignment")}
+    for frame in tidy.values():
+        rows = frame["versus"] == "mga"
+        frame.loc[rows, ["policy", "versus"]] = ["mga", DEMAND]
+    first, second = "benefit under the first only", "benefit under the second only"
+    tidy["patients"]["statistic"] = tidy["patients"]["statistic"].replace({first: second, second: first})
+    other = results | tidy | {"paired": paired}
+    pd.testing.assert_frame_equal(published_frame(other, ROLES, FACTS), published)
+    pd.testing.assert_frame_equal(claims_frame(other, ROLES), claims_frame(results, ROLES))
+
+
+def cases_of_missing(results: Results) -> Iterator[Results]:
+    """Nothing at all, no rows, one frame less, one column less wherever it is."""
+    yield {}
+    yield {name: pd.DataFrame() for name in results}
+    yield {name: frame[:0] for name, frame in results.items()}
+    for name in results:
+        yield {each: frame for each, frame in results.items() if each != name}
+    for column in ("role", "policy", "k", "lo", "delta", "value"):
+        yield {name: frame.drop(columns=column, errors="ignore") for name, frame in results.items()}
+
+
+def test_what_is_missing_never_raises(results: Results) -> None:
+    for case in cases_of_missing(results):
+        frame = published_frame(case, ROLES)
+        assert len(frame) == 410
+        assert frame["ours"].isna().any()
+        assert set(claims_frame(case, ROLES)["verdict"]) <= {"holds", "not answerable"}
+
+
+def test_without_roles_only_what_has_none_is_found(results: Results) -> None:
+    frame = published_frame(results, {}, FACTS)
+    found = frame[frame["ours"].notna()]["quantity"]
+    assert found.str.contains(r"reference, k|candidates|^strong (?:chosen|parameters)").all()
+    assert claims_frame(results, {})["cells"].sum() > 0  # of the audit role, which the results name
+
+
+# --- claims
+
+
+def test_every_claim_holds_in_the_paper_itself(results: Results) -> None:
+    frame = claims_frame(results, ROLES)
+    claims = lines("claims")
+    assert tuple(frame.columns) == CLAIM_COLUMNS
+    assert frame["claim"].tolist() == [line["claim"] for line in claims]
+    assert frame["cells"].tolist() == [line["cells"] for line in claims]
+    assert (frame["holding"] == frame["cells"]).all()
+    assert set(frame["verdict"]) == {"holds"}
+    assert frame["role"].tolist() == [{8: "evaluation", 9: "audit"}[line["fold"]] for line in claims]
+
+
+def test_cells_are_those_that_decide(results: Results) -> None:
+    cells, frame = claim_cells(results, ROLES), claims_frame(results, ROLES)
+    assert tuple(cells.columns) == CELL_COLUMNS
+    assert (cells.groupby("claim")["cell"].max().reindex(frame["claim"]).to_numpy() == frame["cells"]).all()
+    reversal = cells[cells["claim"] == "ordered reversal at the primary cell"]
+    assert reversal[["evaluator", "k", "value", "lo", "hi", "holds", "cell"]].to_numpy().tolist() == [
+        ["controlled", 4, -0.01112, -0.018652, -0.002885, True, 1],
+        ["strong", 4, 0.029466, 0.022848, 0.036799, True, 1],
+    ]
+    collapse = cells[cells["claim"] == "no collapse of the probabilities"].set_index("metric")["value"]
+    assert collapse.to_dict() == pytest.approx({"variance": 0.040482 - 0.037187, "entropy": 0.581565 - 0.601231})
+
+
+AT = {"role": "evaluation", "policy": DEMAND, "k": 4, "metric": "nll"}
+OWN = {"reference": "own", "evaluator": "strong"}
+CALIBRATION = {"role": "audit", "k": 4, "evaluator": "controlled"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "cells", "holding", "frame", "facts", "numbers"),
+    [
+        ("primary: the interaction lies above zero", 1, 0, "interactions", AT | OWN, {"lo": -0.01}),
+        ("all interactions lie above zero", 30, 29, "interactions", AT | OWN, {"lo": -0.01}),
+        ("ordered reversal at the primary cell", 1, 0, "contrasts", AT | {"evaluator": "controlled"}, {"hi": 0.01}),
+        ("ordered reversal at the primary cell", 1, 0, "contrasts", AT | {"evaluator": "strong"}, {"lo": -0.01}),
+        (
+            *("mean advantage reverses under the strong evaluator", 20, 19, "contrasts"),
+            *(AT | {"evaluator": "controlled"}, {"delta": 0.01}),
+        ),
+        (
+            *("each strong ECE interval crosses zero", 10, 9, "contrasts"),
+            *(AT | {"evaluator": "strong", "metric": "ece"}, {"lo": 0.0001}),
+        ),
+        (
+            *("Strong-MGA has smaller NLL gaps than MGA across budgets", 5, 4, "contrasts"),
+            *(AT | {"policy": "strong-mga", "k": 6}, {"delta": 0.03}),
+        ),
+        (
+            *("the interaction survives either common reference", 20, 19, "interactions"),
+            *(AT | {"evaluator": "strong", "reference": "controlled"}, {"lo": -0.01}),
+        ),
+        (
+            *("ECG-on-Demand and MGA cannot be told apart at k=4", 3, 2, "paired"),
+            *({"role": "audit", "k": 4, "policy_b": "mga", "metric": "ece"}, {"lo": 0.0001}),
+        ),
+        (
+            *("label-wise ECE is higher for NORM", 1, 0, "calibration"),
+            *(CALIBRATION | {"statistic": "ece difference", "label": "NORM"}, {"lo": -0.01}),
+        ),
+        (
+            *("no collapse of the probabilities", 2, 1, "calibration"),
+            *(CALIBRATION | {"statistic": "entropy", "policy": DEMAND}, {"value": 0.7}),
+        ),
+        (
+            *("no collapse of the probabilities", 2, 1, "calibration"),
+            *(CALIBRATION | {"statistic": "variance", "policy": "reference"}, {"value": 0.05}),
+        ),
+        (
+            *("benefit does not rise with initial uncertainty", 2, 1, "patients"),
+            *({"statistic": "spearman", "policy": "mga"}, {"value": 0.1, "lo": 0.05, "hi": 0.15}),
+        ),
+        (
+            *("no record receives the strong reference itself", 1, 0, "alignment"),
+            *({"statistic": "identical", "role": "evaluation"}, {"value": 0.001}),
+        ),
+        (
+            *("the strong evaluator is better with all leads", 1, 0, "evaluator_quality"),
+            *({"role": "audit", "evaluator": "strong", "metric": "nll"}, {"value": 0.6}),
+        ),
+    ],
+)
+def test_one_cell_that_fails_fails_the_claim(
+    results: Results, claim: str, cells: int, holding: int, frame: str, facts: dict[str, Any], numbers: dict[str, float]
+) -> None:
+    other = changed(results, frame, facts, **numbers)
+    ((_, *counted, found),) = verdict(other, claim)
+    assert (counted, found) == ([cells, holding], "fails")
+    failing = claim_cells(other, ROLES).query("claim == @claim and not holds")
+    assert failing["cell"].nunique() == cells - holding
+
+
+def test_a_missing_cell_leaves_a_claim_open_unless_another_fails(results: Results) -> None:
+    claim = "all interactions lie above zero"
+    partial = dropped(results, "interactions", AT | OWN)
+    assert verdict(partial, claim) == [("evaluation", 29, 29, "not answerable")]
+    failing = changed(partial, "interactions", AT | OWN | {"k": 2}, lo=-0.01)
+    assert verdict(failing, claim) == [("evaluation", 29, 28, "fails")]
+
+
+def test_an_interval_that_is_missing_decides_nothing(results: Results) -> None:
+    other = changed(results, "interactions", AT | OWN, lo=np.nan)
+    assert verdict(other, "primary: the interaction lies above zero") == [("evaluation", 0, 0, "not answerable")]
+
+
+def test_claims_about_a_sealed_role_are_put_to_the_audit_role(results: Results) -> None:
+    sealed = without_role(results, "evaluation")
+    claim = "controlled differences lie below zero with their intervals"
+    assert verdict(sealed, claim) == [("evaluation", 0, 0, "not answerable"), ("audit", 30, 30, "holds")]
+    assert verdict(sealed, "MGA beats its controlled references") == [("audit", 15, 15, "holds")]
+    frame = claims_frame(sealed, ROLES)
+    about_evaluation = sum(line["fold"] == 8 for line in lines("claims"))
+    assert len(frame) == len(lines("claims")) + about_evaluation
+    assert (frame["verdict"][frame["role"] == "evaluation"] == "not answerable").all()
+    assert set(claim_cells(sealed, ROLES)["role"]) == {"audit"}
+
+
+def test_without_the_audit_role_nothing_stands_in_for_it(results: Results) -> None:
+    neither = without_role(without_role(results, "evaluation"), "audit")
+    frame = claims_frame(neither, ROLES)
+    assert len(frame) == len(lines("claims"))
+    assert set(frame["verdict"]) == {"not answerable"}
+
+
+def test_a_plan_without_the_fold_cannot_answer(results: Results) -> None:
+    roles = {role: folds for role, folds in ROLES.items() if role != "evaluation"} | {"evaluation": [5]}
+    rows = verdict(results, "primary: the interaction lies above zero", roles)
+    assert rows == [("evaluation", 0, 0, "not answerable"), ("audit", 1, 1, "holds")]
+
+
+# --- frames of the analysis itself, so that both call things alike
+
+
+class Reader:
+    """An evaluator that weighs leads in a way of its own."""
+
+    labels = LABELS
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.name = name
+        self.weights = np.random.default_rng(seed).standard_normal((12, len(LABELS)))
+
+    def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        return logistic(signals[:, :, 0].astype(np.float64) @ self.weights / masks.sum(axis=1)[:, None])
+
+
+@pytest.fixture(scope="module")
+def analysed() -> Results:
+    """Everything of the audit role at budget four, made by the functions that make a run's results."""
+    rng = np.random.default_rng(5)
+    patients = np.repeat(np.arange(40), 2)
+    signals = (rng.standard_normal((80, 12, 3)) * 1000).astype(np.int16)
+    cohort = replace(records_of(patients, rng.random((80, 5)) < 0.4, signals).cohort, label_names=LABELS)
+    records = cohort.records
+    evaluators = [Reader("controlled", 1), Reader("strong", 2), Reader("mask-robust", 3)]
+    references = {each.name: search_references(each, records, [4]) for each in evaluators}
+    readings = Readings(records, evaluators, PatientBootstrap(records, 20))
+    on_demand, mga, ccga, strong_mga = several = [
+        Allocation(records, policy, "controlled", rng.random((80, 12)).argsort(axis=1)[:, :4])
+        for policy in (DEMAND, "mga", "ccga", "strong-mga")
+    ]
+    found = [
+        each
+        for reference in ("own", "controlled", "strong")
+        for each in contrasts(readings, several, references.values(), reference)
+    ]
+    pairs = [(on_demand, mga), (on_demand, ccga), (strong_mga, mga)]
+    best = references["controlled"].best("nll", 4)
+    effects = [patient_effects(readings, "controlled", each, best, LeadSet.of(["aVR"])) for each in (on_demand, mga)]
+    bootstrap = readings.bootstrap
+    near = [
+        alignment_frame(bootstrap, on_demand, references[owner].best("nll", 4), owner, "nll")
+        for owner in ("controlled", "strong")
+    ]
+    ece_matched = references["controlled"].best("ece", 4)
+    return {
+        "contrasts": contrasts_frame(found),
+        "interactions": pd.concat(
+            [interactions_frame(found, "strong", "controlled", each) for each in ("own", "controlled", "strong")]
+            + [interactions_frame(found, "mask-robust", "controlled", "controlled")]
+        ),
+        "paired": paired_frame(readings, pairs),
+        "references": pd.concat([each.frame for each in references.values()]),
+        "calibration": calibration_frame(readings, "controlled", [on_demand, mga], ece_matched),
+        "patients": pd.concat([*map(patients_frame, effects), overlap_frame(*effects)]),
+        "alignment": pd.concat(
+            [*near, policies_alignment_frame(bootstrap, on_demand, mga), choice_frame(bootstrap, on_demand)]
+        ),
+    }
+
+
+def test_the_analysis_calls_things_as_they_are_looked_up(analysed: Results) -> None:
+    """With the audit role in place of both published ones, all of budget four is found, but for what is named."""
+    frame = published_frame(analysed, {"audit": [8, 9]})
+    missing = frame["quantity"][frame["ours"].isna() & frame["quantity"].str.contains("k=4")]
+    assert set(missing) <= {f"{which} patient delta nll, k=4, fold 9" for which in ("smallest", "largest")}
+
+
+def test_the_analysis_decides_the_claims_of_its_budget(analysed: Results) -> None:
+    roles = {"audit": [8, 9]}
+    needed = {line["claim"]: line["cells"] for line in lines("claims") if line["k"] == 4}
+    cells = claims_frame(analysed, roles).set_index("claim")["cells"]
+    assert cells[list(needed)].to_dict() == needed
