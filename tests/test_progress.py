@@ -8,13 +8,15 @@ from leadwise import progress as module
 from leadwise.progress import progress
 
 
-def drawn(monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """What a progress bar writes to a terminal."""
+def drawn(monkeypatch: pytest.MonkeyPatch, *lines: str, by: int = 12) -> bytes:
+    """What a progress bar writes to a terminal, advanced and made to say something."""
     main, secondary = pty.openpty()
     with os.fdopen(secondary, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         with progress("Counting leads", 12) as advance:
-            advance(12)
+            advance(by)
+            for line in lines:
+                advance.say(line)
         terminal.write(".")
         terminal.flush()
         return os.read(main, 100_000)
@@ -44,3 +46,42 @@ def test_is_silent_on_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
     with progress("Counting leads", 12) as advance:
         advance(12)
     assert capfd.readouterr() == ("", "")
+
+
+def test_says_nothing_on_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress("Counting leads", 12) as advance:
+        advance.say("epoch 1")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_said_stays_above_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = drawn(monkeypatch, "epoch 1  NLL 0.3052 *", "epoch 2").decode()
+    assert "epoch 1  NLL 0.3052 *\r\n" in shown, "as it was said, without colours"
+    assert shown.index("epoch 1") < shown.index("epoch 2") < shown.rindex("Counting leads"), "the bar is drawn again"
+
+
+@pytest.mark.parametrize(("by", "share"), [(0, b" 0%"), (3, b" 25%"), (12, b"100%")])
+def test_advances(monkeypatch: pytest.MonkeyPatch, by: int, share: bytes) -> None:
+    assert share in drawn(monkeypatch, "done", by=by)
+
+
+def test_brackets_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert b"loss [0.1] of [/mnt]" in drawn(monkeypatch, "loss [0.1] of [/mnt]")
+
+
+def test_a_bar_within_a_bar_stays_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, secondary = pty.openpty()
+    with os.fdopen(secondary, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with progress("Counting leads", 12), progress("Counting samples", 3) as advance:
+            advance(3)
+            advance.say("three")
+        with pytest.raises(KeyError), progress("Losing leads", 12):
+            raise KeyError
+        terminal.flush()
+        shown = os.read(main, 100_000)
+    assert b"Counting leads" in shown
+    assert b"samples" not in shown
+    assert b"three" not in shown
+    assert b"Losing leads" in shown, "the next one is shown again"
+    assert b"Counting leads" in drawn(monkeypatch), "also after an error"

@@ -488,3 +488,55 @@ def test_a_file_that_is_no_ledger_is_left_alone(
     with pytest.raises(InputError, match=rf"^{path} is not the ledger of a search; name another file\.$"):
         search_references(controlled, cohort["selection"], [1], path)
     assert path.read_text() == content
+
+
+# files ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_everything_to_the_bit(searched: References, tmp_path: Path) -> None:
+    searched.save(tmp_path / "references.csv")
+    loaded = References.load(tmp_path / "references.csv")
+    assert loaded.evaluator == searched.evaluator
+    assert loaded.left_out == searched.left_out
+    assert loaded.budgets == searched.budgets
+    pd.testing.assert_frame_equal(loaded.candidates, searched.candidates, check_exact=True)
+    pd.testing.assert_frame_equal(loaded.frame, searched.frame, check_exact=True)
+    loaded.save(tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "references.csv").read_bytes()
+
+
+@settings(max_examples=30)
+@given(arrays(np.float64, (12, 3), elements=st.floats(0, 28)), st.integers(0, 5))
+def test_any_numbers_survive_a_file(tmp_path_factory: pytest.TempPathFactory, found: np.ndarray, left: int) -> None:
+    candidates = pd.DataFrame({"k": 1, "bits": 1 << np.arange(12)}).assign(nll=found[:, 0], brier=found[:, 1])
+    references = References("NA", candidates.assign(ece=found[:, 2]), {1: left})
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    references.save(path)
+    loaded = References.load(path)
+    assert (loaded.evaluator, loaded.left_out) == ("NA", {1: left})
+    pd.testing.assert_frame_equal(loaded.candidates, references.candidates, check_exact=True)
+
+
+def test_missing_leads_survive_a_file(cohort: Cohort, controlled: LogisticEvaluator, tmp_path: Path) -> None:
+    references = search_references(controlled, without(cohort, {2: "I V2", 3: "12-lead"}), (1, 2))
+    references.save(tmp_path / "references.csv")
+    loaded = References.load(tmp_path / "references.csv")
+    assert loaded.left_out == references.left_out == {1: 1, 2: 1}
+    pd.testing.assert_frame_equal(loaded.candidates, references.candidates, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "a,b\n1,2\n",
+        "evaluator,k,left_out,leads,nll,brier,ece\n",
+        "evaluator,k,left_out,leads,nll,brier,ece\na,1,0,X,1,1,1\n",
+    ],
+)
+def test_files_that_are_no_references(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "references.csv"
+    path.write_text(content)
+    for each in (path, tmp_path / "none.csv"):
+        with pytest.raises(InputError, match=r"is not a table of references \(.*\); search them again"):
+            References.load(each)

@@ -44,7 +44,8 @@ def progress(what: str, total: int) -> Iterator[Bar]:
                 display.advance(task, n)
 
             def say(self, line: str) -> None:
-                display.console.print(line, highlight=False)
+                display.console.print(line, highlight=False, markup=False)
+                display.refresh()
 
         _shown = True
         try:

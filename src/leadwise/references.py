@@ -3,6 +3,7 @@
 Ties are broken by the metric, then by NLL, both rounded to 1e-12, then by the lexicographic order of the lead indices.
 """
 
+import csv
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,15 +83,16 @@ class References:
     def load(cls, path: Path) -> "References":
         """Read what `save` wrote, to the bit."""
         try:
-            table = pd.read_csv(path, float_precision="round_trip", keep_default_na=False)
-            bits = [LeadSet.parse(leads).bits for leads in table["leads"]]
-            candidates = table.assign(bits=bits)[["k", "bits", *MATCHED_METRICS]].astype(
-                dict.fromkeys(MATCHED_METRICS, float)
-            )
-            return cls(
-                str(table["evaluator"].iloc[0]), candidates, dict(zip(table["k"], table["left_out"], strict=True))
-            )
-        except (OSError, ValueError, KeyError, IndexError, LeadwiseError) as error:
+            with path.open(newline="") as file:
+                rows = list(csv.DictReader(file))
+            candidates = [
+                (int(row["k"]), LeadSet.parse(row["leads"]).bits, *(float(row[metric]) for metric in MATCHED_METRICS))
+                for row in rows
+            ]
+            left_out = {int(row["k"]): int(row["left_out"]) for row in rows}
+            table = pd.DataFrame(candidates, columns=["k", "bits", *MATCHED_METRICS])
+            return cls(rows[0]["evaluator"], table, left_out)
+        except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
             raise InputError(f"{path} is not a table of references ({error}); search them again.") from None
 
     @property

@@ -66,12 +66,17 @@ def atomic_directory(path: Path) -> Iterator[Path]:
 def write_tensors(path: Path, tensors: dict[str, "np.ndarray"], format: str, facts: dict[str, Any]) -> None:
     """One safetensors file, with the name of its format and facts in the header."""
     import numpy as np
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     # safetensors writes an array's memory as it lies, and reads it as if it lay row by row
     whole = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    with atomic_file(path) as draft:
-        save_file(whole, draft, {"facts": json.dumps({"format": format} | facts)})  # several keys come in random order
+    header = {"facts": json.dumps({"format": format} | facts)}  # several keys would come in random order
+    try:
+        with atomic_file(path) as draft:
+            save_file(whole, draft, header)
+    except SafetensorError as error:  # a full disk, for one: it has an error of its own for what the system says
+        raise InputError(f"{path} cannot be written: {error}; what was there before is untouched.") from None
 
 
 def read_tensors(path: Path, format: str) -> tuple[dict[str, "np.ndarray"], dict[str, Any]]:

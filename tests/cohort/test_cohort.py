@@ -1,6 +1,7 @@
 """Views on a cohort, and the seal."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.plots import plot_ecg
 from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.cohort.roles import Token
 from leadwise.errors import CohortError, PlanError, SealedRole
 
 
@@ -135,3 +137,48 @@ def test_unknown_role_and_record(cohort: Cohort) -> None:
         cohort["test"]
     with pytest.raises(CohortError, match="no record 999999"):
         cohort.records.with_id(999_999)
+
+
+# what a token opens, and what a fingerprint is of ---------------------------------------------------------------------
+
+
+def test_a_token_opens_the_seal(cohort: Cohort) -> None:
+    opened = replace(cohort, token=Token("0" * 64))
+    rows = cohort["evaluation"].rows
+    for path in PATHS.values():
+        view = path(opened)
+        np.testing.assert_array_equal(view.labels, cohort._labels[view.rows])
+        np.testing.assert_array_equal(view.signals[:], cohort._signals[view.rows])
+    assert len(opened["evaluation"].labels) == len(rows)
+    with pytest.raises(SealedRole):
+        _ = cohort["evaluation"].labels
+
+
+def test_a_fingerprint_may_be_taken_of_a_sealed_role_and_is_the_same_opened(cohort: Cohort) -> None:
+    opened = replace(cohort, token=Token("0" * 64))
+    assert cohort["evaluation"].fingerprint() == opened["evaluation"].fingerprint()
+    prints = {role: cohort[role].fingerprint() for role in cohort.roles.folds}
+    assert len(set(prints.values())) == len(prints)
+    assert prints == {role: cohort[role].fingerprint() for role in cohort.roles.folds}
+
+
+@pytest.mark.parametrize("what", ["_signals", "_labels", "ids", "patients", "missing"])
+@pytest.mark.parametrize("where", [0, -1])
+def test_a_fingerprint_changes_with_anything_of_its_records_and_nothing_else(
+    cohort: Cohort, what: str, where: int
+) -> None:
+    audit = cohort["audit"]
+    array = np.array(getattr(cohort, what))
+    at = (audit.rows[where], *(where,) * (array.ndim - 1))
+    array[at] = ~array[at] if array.dtype == bool else array[at] ^ 1 if what != "patients" else 10**6
+    other = replace(cohort, **{what: array})
+    assert other["audit"].fingerprint() != audit.fingerprint()
+    for role in ("train", "validation", "selection", "evaluation"):
+        assert other[role].fingerprint() == cohort[role].fingerprint()
+
+
+def test_a_fingerprint_is_of_labels_names_order_and_number(cohort: Cohort) -> None:
+    audit = cohort["audit"]
+    renamed = replace(cohort, label_names=("A", *cohort.label_names[1:]))
+    views = [renamed["audit"], audit.select(slice(1, None)), audit.select(slice(None, None, -1))]
+    assert len({view.fingerprint() for view in [audit, *views]}) == 4

@@ -10,7 +10,7 @@ import pytest
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError, SealedRole
-from leadwise.evaluators import contract
+from leadwise.evaluators import contract, network
 from leadwise.evaluators.contract import (
     Evaluator,
     build_evaluator,
@@ -20,11 +20,13 @@ from leadwise.evaluators.contract import (
     list_evaluators,
     register_evaluator,
 )
+from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import score
+from leadwise.evaluators.training import Training, train_network
 
 LABELS = ("CD", "HYP", "MI", "NORM", "STTC")
 
-REGISTERED = {"controlled", "controlled-unbalanced", "controlled-recalibrated"}
+REGISTERED = {"controlled", "controlled-unbalanced", "controlled-recalibrated", "strong"}
 """Every registered evaluator is checked below; a new one is named here, so that somebody has thought of it."""
 
 
@@ -92,6 +94,18 @@ def test_every_registered_evaluator_has_a_case() -> None:
     assert list_evaluators() == sorted(REGISTERED)
 
 
+@pytest.fixture
+def _tiny_network(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands in for the shipped network: trained as that was, if only for a moment."""
+    train, validation = cohort["train"], cohort["validation"]
+    recipe = Recipe(epochs=1, batch=16, full_epochs=1)
+    few = train.select(slice(0, 32))
+    tiny = train_network(few, validation.select(slice(0, 8)), recipe=recipe, widths=(4, 4, 8, 8), device="cpu")
+    monkeypatch.setattr(network, "pretrained", lambda: tiny)
+    monkeypatch.setattr(Training, "made", lambda _, evaluator: evaluator is tiny)
+
+
+@pytest.mark.usefixtures("_tiny_network")
 @pytest.mark.parametrize("name", list_evaluators())
 def test_registered_evaluators_keep_the_contract(cohort: Cohort, name: str) -> None:
     evaluator = build_evaluator(name, cohort["train"], cohort["validation"])

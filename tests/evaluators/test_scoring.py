@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jaxtyping
@@ -497,3 +498,80 @@ def test_labels_that_do_not_match(records: Records, labels: tuple[str, ...]) -> 
     ):
         score(evaluator, records, some_masks(len(records)))
     assert evaluator.given == [], "it is not even asked"
+
+
+# memory on disk ------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_scorer_reads_nothing_again(records: Records, tmp_path: Path) -> None:
+    masks, memory = np.stack([some_masks(len(records), seed) for seed in range(3)]), tmp_path / "memory"
+    first, second = Summing(), Summing()
+    plain = score(Summing(), records, masks)
+    scorer = Scorer(first, records, memory=memory)
+    np.testing.assert_array_equal(scorer.masks(masks), plain)
+    assert scorer.readings == len(pairs_of(masks)) == len(first.masks)
+    again = Scorer(second, records, memory=memory)
+    np.testing.assert_array_equal(again.masks(masks), plain)
+    assert (again.readings, second.given) == (0, [])
+    more = some_masks(len(records), 9)
+    again.masks(np.concatenate([masks, more[None]]))
+    assert again.readings == len(pairs_of(np.concatenate([masks, more[None]]))) - len(pairs_of(masks))
+
+
+@pytest.mark.parametrize("batch", [1, 4, 256])
+@pytest.mark.parametrize("torn", [1, 8, 31])
+def test_a_torn_last_row_is_dropped_and_read_again(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, torn: int
+) -> None:
+    monkeypatch.setattr(scoring, "BATCH", batch)
+    masks, memory = some_masks(len(records)), tmp_path / "memory"
+    plain = Scorer(Summing(), records, memory=memory).masks(masks)
+    content = memory.read_bytes()
+    assert len(content) == len(records) * 8 * (1 + len(LABELS))
+    memory.write_bytes(content[:-torn])
+    evaluator = Summing()
+    again = Scorer(evaluator, records, memory=memory)
+    assert len(again.remembered[0]) == len(records) - 1
+    np.testing.assert_array_equal(again.masks(masks), plain)
+    assert again.readings == 1
+    assert sorted(memory.read_bytes()) == sorted(content)
+
+
+def test_what_was_read_before_a_kill_is_kept(records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "BATCH", 4)
+
+    class Dying(Summing):
+        def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
+            if len(self.given) == 2:
+                raise KeyboardInterrupt
+            return super().probabilities(signals, masks)
+
+    masks, memory = some_masks(len(records)), tmp_path / "memory"
+    with pytest.raises(KeyboardInterrupt):
+        Scorer(Dying(), records, memory=memory).masks(masks)
+    again = Scorer(Summing(), records, memory=memory)
+    np.testing.assert_array_equal(again.masks(masks), score(Summing(), records, masks))
+    assert again.readings == len(records) - 8
+
+
+def test_what_is_remembered_comes_in_order(records: Records, tmp_path: Path) -> None:
+    masks = np.stack([some_masks(len(records), seed) for seed in range(4)])
+    for kept in ({"remember": True}, {"memory": tmp_path / "memory"}, {"memory": tmp_path / "memory"}):
+        scorer = Scorer(Summing(), records, **kept)  # type: ignore[arg-type]
+        answers = [scorer.masks(each) for each in masks[::-1]][::-1]
+        positions, known, probabilities = scorer.remembered
+        assert {(row, tuple(mask)) for row, mask in zip(positions.tolist(), known.tolist(), strict=True)} == pairs_of(
+            masks
+        )
+        code = positions * 4096 + known @ (1 << np.arange(12))
+        assert (np.diff(code) > 0).all(), "by position, then mask; each once"
+        place = {key: row for row, key in enumerate(code.tolist())}
+        for each, answer in zip(masks, answers, strict=True):
+            rows = [place[key] for key in (np.arange(len(records)) * 4096 + each @ (1 << np.arange(12))).tolist()]
+            np.testing.assert_array_equal(probabilities[rows], answer)
+
+
+def test_without_being_told_nothing_is_remembered(records: Records) -> None:
+    scorer = Scorer(Summing(), records)
+    scorer.masks(some_masks(len(records)))
+    assert len(scorer.remembered[0]) == 0

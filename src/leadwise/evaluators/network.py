@@ -107,8 +107,10 @@ class NetworkEvaluator:
             evaluator = cls(
                 **settings, mean=tensors["mean"], scale=tensors["scale"], weights=weights, engine=engine, device=device
             )
+            if not (evaluator.mean.shape == evaluator.scale.shape == (12,)):
+                raise ValueError("mean and scale need one number a lead")
             evaluator.network()
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
             raise InputError(f"{path} is not a whole network evaluator ({error}); save it again.") from None
         return evaluator
 

@@ -79,7 +79,7 @@ class Training:
         directory: Path | None = None,
         device: str = "auto",
     ) -> None:
-        allocations = allocations or {}
+        allocations = dict(sorted((allocations or {}).items()))  # their order decides who gets whose mask
         keep_freed_memory()
         if len(train) < recipe.batch:
             raise InputError(
@@ -324,7 +324,8 @@ class Training:
         if newest.exists():
             newest.replace(self.directory / CHECKPOINT_BEFORE)
         facts = {"training": self.facts, "epoch": self.epoch, "step": self.step, "loss": self.loss}
-        facts |= {"seconds": self.seconds, "machine": machine()}
+        best = None if self.best is None else self.best.facts["epoch"]
+        facts |= {"seconds": self.seconds, "machine": machine(), "best": best}
         write_tensors(newest, {key: tensor.cpu().numpy() for key, tensor in tensors.items()}, FORMAT, facts)
 
     def _resume(self) -> None:
@@ -340,12 +341,10 @@ class Training:
                 tensors, facts = read_tensors(path, FORMAT)
             except InputError as error:
                 warnings.warn(f"{error} Going on from the checkpoint before it.", LeadwiseWarning, stacklevel=4)
+                path.unlink()  # it must not take the place of the one before
                 continue
             self._restore(path, tensors, facts)
             break
-        best = self.directory / BEST
-        if self.epoch and best.exists():
-            self.best = NetworkEvaluator.load(best, engine="torch", device=str(self.device))
         history = self.directory / HISTORY
         if history.exists():
             lines = history.read_text().splitlines(keepends=True)[: self.epoch]  # later epochs will be done again
@@ -366,6 +365,14 @@ class Training:
                 LeadwiseWarning,
                 stacklevel=5,
             )
+        best = path.with_name(BEST)
+        if facts["best"] is not None:
+            if not best.exists():
+                raise InputError(
+                    f"{best} is missing, which the training wrote after epoch {facts['best']}; put it back, or remove "
+                    f"{best.parent} to train anew."
+                )
+            self.best = NetworkEvaluator.load(best, engine="torch", device=str(self.device))
         self.epoch, self.step = facts["epoch"], facts["step"]
         self.loss, self.seconds = facts["loss"], facts["seconds"]
         on_device = {key: torch.from_numpy(tensor).to(self.device) for key, tensor in tensors.items()}

@@ -63,6 +63,7 @@ def read_receipts(path: Path) -> list[dict[str, Any]]:
         try:
             receipt = json.loads(line)
             sound = rfc8785.dumps(receipt) == line and receipt["number"] == number
+            sound &= isinstance(receipt["previous"], str) and isinstance(receipt["event"], str)
         except (ValueError, KeyError, TypeError):
             sound = False
         if not sound:

@@ -5,11 +5,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
 from leadwise.errors import PlanError
 from leadwise.evaluators.recipe import Count, Recipe, Share
+from leadwise.leads import LEADS
 
 Budget = Annotated[int, Field(ge=1, le=12)]
 
@@ -109,6 +110,24 @@ class Plan(Part):
     def _roles_are_sound(cls, roles: dict[str, list[int]]) -> dict[str, list[int]]:
         _as_roles(roles)
         return roles
+
+    @field_validator("budgets")
+    @classmethod
+    def _budgets_in_order(cls, budgets: list[int]) -> list[int]:
+        return sorted(set(budgets))
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> "Plan":
+        if self.cohort.kind == "synthetic" and self.cohort.records is None:
+            raise PlanError("A synthetic cohort needs 'cohort.records'; say how many.")
+        if not set(self.budgets) & set(self.strong.search):
+            raise PlanError(
+                "'strong.search' has none of the study's 'budgets', so nothing could be compared; add some."
+            )
+        first = self.policies.first_lead
+        if first is not None and first not in LEADS:
+            raise PlanError(f"'policies.first_lead' is '{first}', which is no lead; there are {', '.join(LEADS)}.")
+        return self
 
     def cohort_roles(self) -> Roles:
         return _as_roles(self.roles)

@@ -83,8 +83,8 @@ class Runner:
         if artifact is None:
             artifact = self._make(stage)
         elif not any(each["event"] == "end" and each["key"] == artifact.key for each in self.ledger.receipts):
-            # a kill came between the last file and its receipt
-            self.ledger.add("end", stage=stage.name, key=artifact.key, outputs=dict(artifact.outputs), seconds=None)
+            self._confirm(stage, artifact, None)  # a kill came between the last file and its receipt
+        _remove_leftovers(artifact.path)
         self.done[stage.name] = artifact
         return artifact
 
@@ -122,10 +122,21 @@ class Runner:
             facts |= {"inputs": said, "outputs": outputs}
             with atomic_file(draft / OUTPUTS) as file:
                 file.write_text(json.dumps(facts, indent=1) + "\n")
-        seconds = round(time.monotonic() - start, 3)
-        self.ledger.add("end", stage=stage.name, key=key, outputs=outputs, seconds=seconds)
-        shutil.rmtree(scratch, ignore_errors=True)
-        return Artifact(place, key, outputs)
+        artifact = Artifact(place, key, outputs)
+        self._confirm(stage, artifact, round(time.monotonic() - start, 3))
+        return artifact
+
+    def _confirm(self, stage: Stage, artifact: Artifact, seconds: float | None) -> None:
+        """The receipt of a finished stage."""
+        facts = {"outputs": dict(artifact.outputs), "sha256": file_sha256(artifact.path / OUTPUTS)}
+        self.ledger.add("end", stage=stage.name, key=artifact.key, seconds=seconds, **facts)
+
+
+def _remove_leftovers(place: Path) -> None:
+    """Checkpoints of a finished stage, and drafts that kills have left."""
+    shutil.rmtree(place.with_name(f"{place.name}.unfinished"), ignore_errors=True)
+    for draft in place.parent.glob(f".{place.name}.*"):
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def read_artifact(place: Path) -> Artifact | None:
@@ -136,7 +147,7 @@ def read_artifact(place: Path) -> Artifact | None:
     try:
         facts = json.loads(path.read_text())
         return Artifact(place, facts["key"], facts["outputs"])
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError):
         raise InputError(f"{path} is damaged; remove {place}, and the stage will be done again.") from None
 
 

@@ -8,7 +8,7 @@ from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import read_receipts, receipt_sha256
-from leadwise.run.stage import changed_files, read_artifact
+from leadwise.run.stage import OUTPUTS, changed_files, read_artifact
 from leadwise.store import file_sha256
 
 
@@ -42,7 +42,7 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
     try:
         facts = json.loads(directory.manifest.read_text())
         count, head, hashes, frozen = (facts[name] for name in ("receipts", "head", "results", "bundle"))
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError):
         return [f"{directory.manifest} is damaged."]
     problems = []
     if len(receipts) < count:
@@ -54,6 +54,8 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
     results = [each for each in receipts[:count] if each["event"] == "results"]
     if not results or results[-1]["files"] != hashes or results[-1]["bundle"] != frozen:
         problems.append(f"{directory.manifest} does not say what the receipt about the results says.")
+    added = {file.name for file in directory.results.iterdir()} - set(hashes) if directory.results.exists() else set()
+    problems += [f"{directory.results / name} was added later." for name in sorted(added)]
     for name, expected in hashes.items():
         file = directory.results / name
         if not file.exists():
@@ -64,6 +66,8 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
         bundle = Bundle(directory.bundle)
     except InputError as error:
         return [*problems, str(error)]
+    if not directory.plan.exists() or file_sha256(directory.plan) != bundle.files["plan.toml"]:
+        problems.append(f"{directory.plan} is not the plan that was frozen.")
     if bundle.sha256 != frozen:
         problems.append(f"{directory.bundle / CONTENTS} is not the one that was frozen.")
     return problems + bundle.problems()
@@ -71,9 +75,9 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
 
 def _artifact_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
     """Every finished stage has a receipt that names its files and their hashes."""
-    said = {receipt["key"]: receipt["outputs"] for receipt in receipts if receipt["event"] == "end"}
+    said = {receipt["key"]: receipt for receipt in receipts if receipt["event"] == "end"}
     problems = []
-    for place in sorted(directory.artifacts.glob("*/*")):
+    for place in sorted(directory.artifacts.glob("*/[!.]*")):
         try:
             artifact = read_artifact(place)
         except InputError as error:
@@ -83,10 +87,10 @@ def _artifact_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
             continue  # unfinished
         if artifact.key not in said:
             problems.append(f"{place} has no receipt that says it was finished.")
-        elif said[artifact.key] != dict(artifact.outputs):
-            problems.append(f"{place} does not hold what its receipt says.")
+        elif said[artifact.key]["sha256"] != file_sha256(place / OUTPUTS):
+            problems.append(f"{place / OUTPUTS} is not what its receipt says.")
         problems += changed_files(artifact)
-    present = {place.name for place in directory.artifacts.glob("*/*")}
+    present = {place.name for place in directory.artifacts.glob("*/[!.]*")}
     problems += [
         f"{directory.artifacts / receipt['stage'] / receipt['key'][:16]} is missing, though its receipt is there."
         for receipt in receipts

@@ -31,9 +31,12 @@ SCORED = ("audit", "evaluation")
 def run_study(plan: str | Path, out: str | Path, cohort: str | Path | None = None) -> RunDirectory:
     """Carry out a plan in the directory ``out``, from wherever it stands; a synthetic cohort need not be given."""
     wanted, directory = read_plan(plan), RunDirectory(out)
+    if wanted.cohort.kind == "ptbxl":
+        whole = _read_cohort(wanted, cohort)  # before anything is written
     with directory.writing():
+        if wanted.cohort.kind == "synthetic":
+            whole = _synthetic_cohort(wanted, directory)
         _keep_plan(Path(plan), directory)
-        whole = _open_cohort(wanted, directory, cohort)
         ledger = Ledger(directory.ledger)
         study = Study(wanted, directory.plan, whole)
         runner = Runner(directory, ledger, _fingerprints(whole), study)
@@ -56,12 +59,12 @@ def evaluate_bundle(
     place = RunDirectory(bundle).bundle
     frozen = Bundle(place if place.exists() else bundle)
     directory = RunDirectory(out)
+    whole = read_ptbxl(cohort, frozen.plan.cohort_roles())
+    chosen = role or ("evaluation" if "evaluation" in whole else "audit")
+    if chosen not in SCORED:
+        raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
-        whole = read_ptbxl(cohort, frozen.plan.cohort_roles())
-        chosen = role or ("evaluation" if "evaluation" in whole else "audit")
-        if chosen not in SCORED:
-            raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
         ledger = Ledger(directory.ledger)
         _copy_bundle(frozen.path, directory.bundle)
         study = Study(frozen.plan, directory.plan, whole)
@@ -110,15 +113,17 @@ def _keep_plan(plan: Path, directory: RunDirectory) -> None:
         draft.write_bytes(content)
 
 
-def _open_cohort(plan: Plan, directory: RunDirectory, cohort: str | Path | None) -> Cohort:
-    if plan.cohort.kind == "synthetic":
-        if plan.cohort.records is None:
-            raise PlanError("A synthetic cohort needs 'cohort.records'; say how many.")
-        made = directory.path / "cohort"
-        if not made.exists():
-            with atomic_directory(made) as draft:
-                write_synthetic(draft / "tree", records=plan.cohort.records, seed=plan.cohort.seed)
-        cohort = made / "tree"
+def _synthetic_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
+    """The synthetic cohort of a plan, made once."""
+    records, seed = plan.cohort.records, plan.cohort.seed
+    assert records is not None  # the plan was checked
+    made = directory.path / f"cohort-{records}-{seed}"
+    if not made.exists():
+        write_synthetic(made, records=records, seed=seed)
+    return _read_cohort(plan, made)
+
+
+def _read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort:
     if cohort is None:
         raise CohortError("The plan studies PTB-XL; say where it is with --cohort DIR.")
     return read_ptbxl(cohort, plan.cohort_roles())
@@ -160,7 +165,8 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
         frames |= {name: pd.read_csv(bundle.path / f"{name}.csv") for name in ("splits", "seeds", "boundary")}
         write_frames(draft, frames)
         hashes = {file.name: file_sha256(file) for file in sorted(draft.iterdir())}
-    if not (directory.manifest.exists() and json.loads(directory.manifest.read_text())["results"] == hashes):
+    said = [receipt for receipt in ledger.receipts if receipt["event"] == "results"]
+    if not said or (said[-1]["bundle"], said[-1]["files"]) != (bundle.sha256, hashes):
         ledger.add("results", bundle=bundle.sha256, files=hashes)
     with atomic_file(directory.manifest) as draft:
         facts = {"head": ledger.head, "receipts": len(ledger.receipts), "bundle": bundle.sha256, "results": hashes}

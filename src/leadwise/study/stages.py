@@ -57,6 +57,7 @@ class Study:
 def stages(plan: Plan, roles: list[str]) -> list[Stage]:
     """The stages up to the freeze; ``roles`` are those that the cohort has."""
     controlled, strong, policies = plan.controlled.model_dump(), plan.strong.model_dump(), plan.policies.model_dump()
+    policies["budgets"] = plan.budgets
     network = {"widths": strong["widths"], "recipe": strong["recipe"]}
     seeds = {seed: f"strong-seed-{seed}" for seed in plan.strong.seeds}
     robust = plan.mask_robust.model_dump() | {"widths": strong["widths"]}

@@ -1,0 +1,152 @@
+"""leadwise run, status, verify and evaluate: what is said, and with which exit code."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from leadwise.cli import main
+from leadwise.run.directory import RunDirectory
+from leadwise.run.ledger import Ledger
+
+Verb = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def leadwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Verb:
+    """Run ``leadwise WORDS`` in this process; returns exit code, standard output and standard error."""
+    monkeypatch.delenv("LEADWISE_PTBXL", raising=False)
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["leadwise", *map(str, words)])
+        with pytest.raises(SystemExit) as exited:
+            main()
+        out, err = capsys.readouterr()
+        code = exited.value.code
+        return code if isinstance(code, int) else 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """A plan for PTB-XL."""
+    path = tmp_path / "plan.toml"
+    path.write_text('title = "mine"\n')
+    return path
+
+
+def said(answer: tuple[int, str, str], sentence: str) -> None:
+    """One sentence and exit code 2."""
+    code, out, err = answer
+    assert (code, out) == (2, "")
+    assert err.startswith("leadwise: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_ptbxl_must_be_somewhere(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
+    answer = leadwise("run", plan, "--out", tmp_path / "run")
+    said(answer, "The plan studies PTB-XL; say where it is with --cohort DIR.")
+
+
+def test_a_cohort_that_is_not_there(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    said(leadwise("run", plan, "--out", tmp_path / "run", "--cohort", nowhere), f"There is no directory {nowhere}; ")
+    (tmp_path / "empty").mkdir()
+    said(leadwise("run", plan, "--out", tmp_path / "run", "--cohort", tmp_path / "empty"), str(tmp_path / "empty"))
+
+
+def test_wrong_input_leaves_nothing_behind(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
+    leadwise("run", plan, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_synthetic_cohort_without_a_size(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
+    plan.write_text('cohort = {kind = "synthetic"}\n')
+    said(leadwise("run", plan, "--out", tmp_path / "run"), "A synthetic cohort needs 'cohort.records'; say how many.")
+
+
+def test_a_plan_that_is_wrong(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
+    said(leadwise("run", tmp_path / "none.toml", "--out", tmp_path / "run"), "cannot be read: No such file")
+    plan.write_text("budget = [2]\n")
+    said(leadwise("run", plan, "--out", tmp_path / "run"), "'budget' is not part of a plan; did you mean 'budgets'?")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_is_being_written(leadwise: Verb, plan: Path, pristine_tree: Path, tmp_path: Path) -> None:
+    with RunDirectory(tmp_path / "run").writing():
+        said(
+            leadwise("run", plan, "--cohort", pristine_tree, "--out", tmp_path / "run"),
+            f"Another process is writing the run {tmp_path / 'run'};",
+        )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_a_directory_that_is_read_only(leadwise: Verb, plan: Path, pristine_tree: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    said(leadwise("run", plan, "--cohort", pristine_tree, "--out", locked), "Permission denied.")
+    said(leadwise("run", plan, "--cohort", pristine_tree, "--out", locked / "run"), "Permission denied.")
+
+
+def test_a_file_where_a_directory_should_be(leadwise: Verb, plan: Path, pristine_tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said(leadwise("run", plan, "--cohort", pristine_tree, "--out", tmp_path / "file"), "File exists.")
+    said(leadwise("run", plan, "--cohort", pristine_tree, "--out", tmp_path / "file" / "run"), "Not a directory.")
+
+
+def test_a_ledger_that_was_changed_stops_the_run(
+    leadwise: Verb, plan: Path, pristine_tree: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "ledger.jsonl").write_text('{"event":"forged"}\n')
+    said(leadwise("run", plan, "--out", run, "--cohort", pristine_tree), "ledger.jsonl, line 1: this is not a receipt")
+
+
+def test_status(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
+    shutil.copy(plan, tmp_path / "run.toml")
+    run = tmp_path / "run"
+    run.mkdir()
+    shutil.copy(plan, run / "plan.toml")
+    ledger = Ledger(run / "ledger.jsonl")
+    ledger.add("begin", stage="cohort", key="a")
+    ledger.add("end", stage="cohort", key="a", outputs={}, seconds=1234.5)
+    ledger.add("begin", stage="statistics", key="b")
+    code, out, err = leadwise("status", run, "--json")
+    assert (code, err) == (0, "")
+    rows = {row["stage"]: row for row in json.loads(out)}
+    assert {name: rows[name]["state"] for name in ("cohort", "statistics", "freeze", "audit")} == {
+        "cohort": "done",
+        "statistics": "unfinished",
+        "freeze": "to do",
+        "audit": "to do",
+    }
+    assert rows["cohort"]["seconds"] == 1234.5
+    code, out, _ = leadwise("status", run)
+    assert code == 0
+    assert "unfinished" in out
+    assert "1,234.5" in out
+
+
+def test_what_is_no_run(leadwise: Verb, tmp_path: Path) -> None:
+    said(leadwise("status", tmp_path), "is no run: it has no plan.toml.")
+    said(leadwise("verify", tmp_path), "is neither a run nor a bundle")
+    answer = leadwise("evaluate", tmp_path, "--cohort", tmp_path, "--out", tmp_path / "out")
+    said(answer, "is no frozen bundle: it has no bundle.json.")
+    assert not (tmp_path / "out").exists()
+
+
+def test_verify(leadwise: Verb, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for event in ("one", "two", "three"):
+        ledger.add(event)
+    assert leadwise("verify", tmp_path) == (0, f"{tmp_path} is what it says it is.\n", "")
+    lines = (tmp_path / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "ledger.jsonl").write_bytes(lines[0] + lines[2])
+    said(leadwise("verify", tmp_path), "ledger.jsonl, line 2: ")

@@ -1,0 +1,107 @@
+"""Any policy's file is read by what it holds, and chooses as before."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leadwise.cohort.cohort import Cohort
+from leadwise.errors import InputError
+from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.policies.ccga import CCGA
+from leadwise.policies.controls import CohortState, RandomSubset
+from leadwise.policies.ecg_on_demand import ECGOnDemand
+from leadwise.policies.learned import FORMAT
+from leadwise.policies.mga import MGA
+from leadwise.policies.network import StateNetwork
+from leadwise.policies.rollout import allocate
+from leadwise.policies.saved import load_policy
+from leadwise.store import write_tensors
+
+BUDGETS = (2, 3, 5)
+
+
+@pytest.fixture(scope="module")
+def policies(small_cohort: Cohort, controlled: LogisticEvaluator) -> dict[str, Any]:
+    """One of each kind."""
+    made: dict[str, Any] = {}
+    for kind in (MGA, ECGOnDemand, CCGA):
+        settings: dict[str, Any] = {"states": 300, "budgets": BUDGETS}
+        settings |= {"neighbours": 10} if kind is CCGA else {"network": StateNetwork(hidden=8, epochs=2)}
+        policy = kind(controlled, ["V3"], **settings)
+        made[kind.kind] = policy.fit(small_cohort["train"], small_cohort["validation"])
+    made["cohort-state"] = CohortState(made["ecg-on-demand"]).fit(small_cohort["train"])
+    return made | {"random-subset": RandomSubset(7)}
+
+
+KINDS = ("mga", "ecg-on-demand", "ccga", "cohort-state", "random-subset")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_chooses_the_same_after_loading(
+    policies: dict[str, Any], small_cohort: Cohort, controlled: LogisticEvaluator, tmp_path: Path, kind: str
+) -> None:
+    path, audit = tmp_path / "any-name.safetensors", small_cohort["audit"]
+    policies[kind].save(path)
+    loaded = load_policy(path, {"controlled": controlled, "other": None}, policies)
+    assert type(loaded) is type(policies[kind])
+    assert loaded.name == kind
+    for k in range(1, 13):
+        ours, theirs = allocate(loaded, audit, k), allocate(policies[kind], audit, k)
+        np.testing.assert_array_equal(ours.order, theirs.order)
+        assert ours.trained_on == theirs.trained_on
+    loaded.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_a_name_and_a_seed_are_kept(tmp_path: Path, small_cohort: Cohort) -> None:
+    RandomSubset(11, "mine").save(tmp_path / "mine.safetensors")
+    loaded = load_policy(tmp_path / "mine.safetensors", {}, {})
+    assert (loaded.seed, loaded.name) == (11, "mine")
+    order = allocate(loaded, small_cohort["audit"], 4).order
+    np.testing.assert_array_equal(order, allocate(RandomSubset(11), small_cohort["audit"], 4).order)
+    assert (order != allocate(RandomSubset(12), small_cohort["audit"], 4).order).any()
+
+
+def test_saving_a_control_does_not_change_it(policies: dict[str, Any], small_cohort: Cohort, tmp_path: Path) -> None:
+    fresh = CohortState(policies["ecg-on-demand"]).fit(small_cohort["train"])
+    fresh.save(tmp_path / "first.safetensors")
+    before = allocate(fresh, small_cohort["audit"], 5).order
+    fresh.save(tmp_path / "second.safetensors")
+    np.testing.assert_array_equal(allocate(policies["cohort-state"], small_cohort["audit"], 5).order, before)
+
+
+@pytest.mark.parametrize("kind", ["mga", "ecg-on-demand", "ccga"])
+def test_the_evaluator_must_be_there_and_be_the_one(
+    policies: dict[str, Any], small_cohort: Cohort, controlled: LogisticEvaluator, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "policy.safetensors"
+    policies[kind].save(path)
+    with pytest.raises(InputError, match=r"needs 'controlled', which is not here; there are none\.$"):
+        load_policy(path, {}, {})
+    with pytest.raises(InputError, match=r"needs 'controlled', which is not here; there are strong, other\.$"):
+        load_policy(path, {"strong": controlled, "other": controlled}, {})
+    other = LogisticEvaluator(seed=5).fit(small_cohort["train"])
+    with pytest.raises(InputError, match=r"was trained with the state evaluator controlled \("):
+        load_policy(path, {"controlled": other}, {})
+
+
+def test_cohort_state_needs_its_policy(policies: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "policy.safetensors"
+    policies["cohort-state"].save(path)
+    with pytest.raises(InputError, match=r"needs 'ecg-on-demand', which is not here; there are mga\.$"):
+        load_policy(path, {}, {"mga": policies["mga"]})
+    with pytest.raises(InputError, match=r"is about policy ecg-on-demand, not mga; give it that one\.$"):
+        CohortState.load(path, policies["mga"])
+
+
+def test_kinds_that_are_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "policy.safetensors"
+    for kind in ("zebra", None):
+        write_tensors(path, {}, FORMAT, {"kind": kind} if kind else {})
+        with pytest.raises(InputError, match=rf"holds a policy of kind '{kind}', which this version does not know"):
+            load_policy(path, {}, {})
+    write_tensors(path, {}, "something else", {})
+    with pytest.raises(InputError, match=r"holds 'something else', not 'leadwise policy 1'"):
+        load_policy(path, {}, {})

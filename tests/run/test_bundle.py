@@ -1,0 +1,83 @@
+"""The frozen bundle: what is in it, and whether it is still that."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from leadwise.errors import InputError
+from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, write_bundle
+from leadwise.store import file_sha256
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    """Evaluators and references of a name, a table and the plan; for hashes it does not matter what they hold."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("controlled.safetensors", "controlled.csv", "seeds.csv"):
+        (source / name).write_text(name)
+    (source / "mine.toml").write_text('title = "mine"\n')
+    parts = {
+        "evaluators": {"controlled": source / "controlled.safetensors"},
+        "policies": {},
+        "references": {"controlled": source / "controlled.csv"},
+    }
+    write_bundle(tmp_path / "bundle", source / "mine.toml", parts, {"seeds": source / "seeds.csv"})
+    shutil.rmtree(source)
+    return Bundle(tmp_path / "bundle")
+
+
+def test_a_bundle_lists_all_it_holds(bundle: Bundle) -> None:
+    assert list(bundle.files) == [
+        "evaluators/controlled.safetensors",
+        "plan.toml",
+        "references/controlled.csv",
+        "seeds.csv",
+    ]
+    assert bundle.problems() == []
+    assert bundle.sha256 == file_sha256(bundle.path / CONTENTS)
+    assert bundle.plan.title == "mine"
+
+
+def test_it_can_travel(bundle: Bundle, tmp_path: Path) -> None:
+    moved = Bundle(shutil.move(bundle.path, tmp_path / "elsewhere"))
+    assert moved.problems() == []
+    assert moved.plan.title == "mine"
+
+
+def test_every_changed_missing_or_added_file_is_named(bundle: Bundle) -> None:
+    for name in bundle.files:
+        file = bundle.path / name
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        assert bundle.problems() == [f"{file} was changed after the bundle was frozen."]
+        file.unlink()
+        assert bundle.problems() == [f"{file} is missing from the bundle."]
+        file.write_bytes(whole)
+    (bundle.path / "policies").mkdir()
+    (bundle.path / "policies" / "late.safetensors").write_text("")
+    assert bundle.problems() == [f"{bundle.path / 'policies' / 'late.safetensors'} was added after the freeze."]
+
+
+def test_its_hash_is_of_everything(bundle: Bundle) -> None:
+    before = bundle.sha256
+    facts = json.loads((bundle.path / CONTENTS).read_text())
+    facts["files"]["seeds.csv"] = "0" * 64
+    (bundle.path / CONTENTS).write_text(json.dumps(facts))
+    assert Bundle(bundle.path).sha256 != before
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "{}", '{"format": "leadwise bundle 0", "files": {}}', f'{{"format": "{FORMAT}"}}']
+)
+def test_damaged_contents_are_named(bundle: Bundle, content: str) -> None:
+    (bundle.path / CONTENTS).write_text(content)
+    with pytest.raises(InputError, match=r"bundle\.json is damaged: .*; take the bundle from the run again"):
+        Bundle(bundle.path)
+
+
+def test_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is no frozen bundle: it has no bundle\.json\.$"):
+        Bundle(tmp_path)

@@ -1,0 +1,168 @@
+"""The tables of a study: their columns, how many rows the plan implies, and their numbers from the records alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leadwise.leads import LeadSet
+from leadwise.metrics import METRICS
+from leadwise.study.results import INTERACTIONS, PAIRS, PARQUET_ONLY
+from study.test_run import finished_run
+
+POLICIES = 7
+BUDGETS, SEARCHED = (2, 4), (2,)  # of the plan; those for which the strong evaluator was searched
+TIDY = "role policy versus evaluator reference_metric k statistic label value lo hi undefined"
+COLUMNS = {
+    "contrasts": "role policy trained_on evaluator reference_evaluator reference_metric k metric adaptive fixed delta "
+    "lo hi",
+    "interactions": "role policy trained_on evaluator baseline_evaluator reference k metric d_baseline d_evaluator "
+    "interaction lo hi lo_simultaneous hi_simultaneous",
+    "references": "evaluator metric k leads value candidates",
+    "paired": "role evaluator k metric policy_a policy_b a b delta lo hi",
+    "evaluator_quality": "role evaluator leads metric value lo hi",
+    "calibration": TIDY,
+    "patients": TIDY,
+    "alignment": TIDY,
+    "allocations": "role policy trained_on k id leads",
+    "records": "role evaluator id patient leads y_CD y_HYP y_MI y_NORM y_STTC p_CD p_HYP p_MI p_NORM p_STTC nll brier",
+}
+"""As DESIGN fixes them, because people build on them."""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished_run(tmp_path_factory) / "results"
+
+
+@pytest.fixture(scope="module")
+def tables(results: Path) -> dict[str, pd.DataFrame]:
+    return {file.stem: pd.read_parquet(file) for file in results.glob("*.parquet")}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_are_those_of_the_design(tables: dict[str, pd.DataFrame], name: str) -> None:
+    assert list(tables[name].columns) == COLUMNS[name].split()
+
+
+def test_every_table_is_there_as_csv_and_parquet(results: Path, tables: dict[str, pd.DataFrame]) -> None:
+    more = {"modal_sets", "headroom", "seeds", "boundary", "splits", "reliability", "replicates", "patient_effects"}
+    assert set(tables) == set(COLUMNS) | more
+    assert {file.stem for file in results.glob("*.csv")} == set(tables) - set(PARQUET_ONLY)
+    for file in results.glob("*.csv"):
+        table = pd.read_csv(file, keep_default_na=False, na_values=[""])
+        assert list(table.columns) == list(tables[file.stem].columns)
+        numbers = table.select_dtypes("number").columns
+        expected = tables[file.stem][numbers].reset_index(drop=True)
+        pd.testing.assert_frame_equal(table[numbers], expected, rtol=1e-12, check_dtype=False)
+
+
+def test_rows_are_as_many_as_the_plan_implies(tables: dict[str, pd.DataFrame]) -> None:
+    roles, metrics, studied = 2, 3, 2
+    own = POLICIES * (3 * len(BUDGETS) + len(SEARCHED))
+    common = studied * 2 * (len(BUDGETS) + len(SEARCHED))
+    assert len(tables["contrasts"]) == roles * metrics * (own + common)
+    budgets = {reference: len(BUDGETS) for reference in ("controlled",)}
+    families = sum(budgets.get(reference, len(SEARCHED)) for _, _, reference in INTERACTIONS)
+    assert len(tables["interactions"]) == roles * metrics * studied * families
+    assert len(tables["paired"]) == roles * metrics * 2 * len(PAIRS) * len(BUDGETS)
+    assert len(tables["references"]) == metrics * (3 * (1 + len(BUDGETS)) + 2)
+    assert len(tables["evaluator_quality"]) == (roles + 1) * 5 * 2 * 5
+    assert len(tables["seeds"]) == 2 * 2
+    assert len(tables["replicates"]) == 20 * len(tables["contrasts"])
+    scored = tables["splits"].set_index("role").loc[["audit", "evaluation"], "records"].sum()
+    assert len(tables["allocations"]) == POLICIES * len(BUDGETS) * scored
+    for name in ("contrasts", "interactions", "paired", "evaluator_quality"):
+        facts = [column for column in tables[name] if tables[name][column].dtype != float]
+        assert not tables[name].duplicated(facts).any(), name
+
+
+def test_every_reading_is_there_once(tables: dict[str, pd.DataFrame]) -> None:
+    assert not tables["records"].duplicated(["role", "evaluator", "id", "leads"]).any()
+    assert (tables["records"]["leads"].map(lambda leads: str(LeadSet.parse(leads))) == tables["records"]["leads"]).all()
+
+
+def test_allocations_have_as_many_leads_as_the_budget(tables: dict[str, pd.DataFrame]) -> None:
+    leads = tables["allocations"]["leads"].str.split()
+    assert (leads.map(len) == tables["allocations"]["k"]).all()
+    assert (leads.map(set).map(len) == tables["allocations"]["k"]).all()
+
+
+def metric_of(tables: dict[str, pd.DataFrame], role: str, evaluator: str, which: pd.DataFrame, metric: str) -> float:
+    """A metric of ids and lead sets, from the readings."""
+    readings = tables["records"]
+    readings = readings[(readings["role"] == role) & (readings["evaluator"] == evaluator)].set_index(["id", "leads"])
+    rows = readings.loc[list(zip(which["id"], which["leads"], strict=True))]
+    labels = [column.removeprefix("y_") for column in rows if column.startswith("y_")]
+    y = rows[[f"y_{label}" for label in labels]].to_numpy(dtype=bool)
+    p = rows[[f"p_{label}" for label in labels]].to_numpy()
+    if metric in ("nll", "brier"):
+        assert METRICS[metric](y, p, None) == pytest.approx(rows[metric].mean(), abs=1e-12)
+    return METRICS[metric](y, p, None)
+
+
+def chosen(tables: dict[str, pd.DataFrame], role: str, policy: str, k: int) -> pd.DataFrame:
+    rows = tables["allocations"]
+    rows = rows[(rows["role"] == role) & (rows["policy"] == policy) & (rows["k"] == k)]
+    return rows.assign(leads=[str(LeadSet.parse(leads)) for leads in rows["leads"]])
+
+
+def test_every_contrast_can_be_recomputed_from_allocations_and_readings(
+    results: Path, tables: dict[str, pd.DataFrame]
+) -> None:
+    references = tables["references"].set_index(["evaluator", "metric", "k"])["leads"]
+    contrasts = pd.read_csv(results / "contrasts.csv")
+    for row in contrasts.itertuples():
+        allocation = chosen(tables, row.role, row.policy, row.k)
+        fixed = allocation.assign(leads=references[row.reference_evaluator, row.reference_metric, row.k])
+        assert row.reference_metric == row.metric
+        a = metric_of(tables, row.role, row.evaluator, allocation, row.metric)
+        b = metric_of(tables, row.role, row.evaluator, fixed, row.metric)
+        np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
+        assert row.lo <= row.hi
+
+
+def test_every_pair_can_be_recomputed(tables: dict[str, pd.DataFrame]) -> None:
+    for row in tables["paired"].itertuples():
+        a, b = (
+            metric_of(tables, row.role, row.evaluator, chosen(tables, row.role, policy, row.k), row.metric)
+            for policy in (row.policy_a, row.policy_b)
+        )
+        np.testing.assert_allclose([row.a, row.b, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
+
+
+def test_interactions_are_differences_of_contrasts_in_every_replicate(tables: dict[str, pd.DataFrame]) -> None:
+    facts = ["role", "policy", "k", "metric", "evaluator", "reference_evaluator"]
+    delta = tables["contrasts"].set_index(facts)["delta"]
+    replicates = tables["replicates"].set_index([*facts, "replicate"])["delta"].sort_index()
+    for row in tables["interactions"].itertuples():
+        owners = (row.evaluator, row.baseline_evaluator) if row.reference == "own" else (row.reference, row.reference)
+        keys = [
+            (row.role, row.policy, row.k, row.metric, evaluator, owner)
+            for evaluator, owner in zip((row.evaluator, row.baseline_evaluator), owners, strict=True)
+        ]
+        expected = [delta[keys[1]], delta[keys[0]], delta[keys[0]] - delta[keys[1]]]
+        np.testing.assert_allclose([row.d_baseline, row.d_evaluator, row.interaction], expected, rtol=0, atol=1e-12)
+        values = replicates[keys[0]] - replicates[keys[1]]
+        interval = np.percentile(values, [2.5, 97.5])
+        np.testing.assert_allclose([row.lo, row.hi], interval, rtol=0, atol=1e-12)
+        middle = (row.lo_simultaneous + row.hi_simultaneous) / 2
+        assert middle == pytest.approx(row.interaction, abs=1e-12)
+        assert row.lo_simultaneous <= row.hi_simultaneous
+
+
+def test_references_are_the_best_of_what_was_searched(results: Path, tables: dict[str, pd.DataFrame]) -> None:
+    for row in tables["references"].itertuples():
+        searched = pd.read_csv(results.parent / "bundle" / "references" / f"{row.evaluator}.csv")
+        of_size = searched[searched["k"] == row.k]
+        assert row.candidates == len(of_size)
+        assert row.value == pytest.approx(of_size[row.metric].min(), abs=1e-12)
+        best = of_size[of_size["leads"] == row.leads][row.metric].iloc[0]
+        assert best == pytest.approx(row.value, abs=1e-12)
+
+
+def test_one_seed_was_chosen_by_the_selection_role(tables: dict[str, pd.DataFrame]) -> None:
+    selection = tables["seeds"].query("role == 'selection'").set_index("seed")
+    assert selection["chosen"].sum() == 1
+    assert selection["value"].idxmin() == selection["chosen"].idxmax()

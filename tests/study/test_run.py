@@ -1,0 +1,355 @@
+"""A whole study on a tiny cohort: done once, killed everywhere, frozen before anybody looks."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.errors import InputError, PlanError, SealedRole
+from leadwise.run.bundle import Bundle
+from leadwise.run.directory import RunDirectory
+from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.plan import read_plan
+from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
+from leadwise.run.verify import verify
+from leadwise.store import file_sha256
+from leadwise.study.run import _synthetic_cohort, evaluate_bundle, run_study
+from leadwise.study.stages import Study, stages
+from leadwise.study.status import run_status
+
+PLAN = """
+title = "tiny"
+budgets = [2, 4]
+cohort = {kind = "synthetic", records = 160, seed = 3}
+controlled = {repeats = 2}
+bootstrap = {replicates = 20}
+policies = {states = 120, hidden = 8, epochs = 2, batch = 64, neighbours = 10}
+
+[strong]
+seeds = [1, 2]
+widths = [4, 4, 8, 8]
+search = [1, 2]
+recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
+
+[mask_robust]
+seed = 1
+recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
+"""
+"""All stages, on as few records as they work with."""
+
+
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run of `PLAN`, made once for all tests; never change it, copy it."""
+    home = tmp_path_factory.getbasetemp() / "tiny-study"
+    if not (home / "run" / "manifest.json").exists():
+        home.mkdir(exist_ok=True)
+        (home / "plan.toml").write_text(PLAN)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LEADWISE_CACHE", str(home / "cache"))
+            run_study(home / "plan.toml", home / "run")
+    return home / "run"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished_run(tmp_path_factory)
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    """The finished run, to be gone on with."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def hashes(directory: Path) -> dict[str, str]:
+    """Every file of finished artifacts, bundle and results; not what a kill left behind."""
+    return {
+        str(file.relative_to(directory)): file_sha256(file)
+        for part in ("artifacts", "bundle", "results")
+        for file in sorted((directory / part).rglob("*"))
+        if file.is_file() and not any(p.startswith(".") or p.endswith(".unfinished") for p in file.parts[-3:])
+    }
+
+
+def events(directory: Path) -> list[tuple[str, str]]:
+    """Events of the ledger, with their stages."""
+    return [(each["event"], each.get("stage", "")) for each in read_receipts(directory / "ledger.jsonl")]
+
+
+def begun(directory: Path, since: int) -> set[str]:
+    return {stage for event, stage in events(directory)[since:] if event == "begin"}
+
+
+def planned(plan: Path) -> list[str]:
+    """Every stage in the order in which it is done."""
+    return [stage.name for stage in in_order(stages(read_plan(plan), []))] + ["development", "audit", "evaluation"]
+
+
+# done once -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_stage_is_done_once_and_the_receipts_say_so(finished: Path) -> None:
+    names = planned(finished / "plan.toml")
+    expected = [(event, name) for name in names for event in ("begin", "end")]
+    assert events(finished) == [*expected, ("results", "")]
+    assert {row["stage"]: row["state"] for row in run_status(finished)} == dict.fromkeys(names, "done")
+    for receipt in read_receipts(finished / "ledger.jsonl"):
+        assert {"time", "software", "number", "previous"} <= set(receipt)
+        assert {"commit", "cpu", "threads", "torch", "numpy", "leadwise"} <= set(receipt["software"])
+        if receipt["event"] == "end":
+            artifact = read_artifact(finished / "artifacts" / receipt["stage"] / receipt["key"][:16])
+            assert artifact is not None
+            assert artifact.outputs == receipt["outputs"]
+            assert receipt["seconds"] >= 0
+    assert verify(finished) == []
+    assert verify(finished / "bundle") == []
+
+
+def test_nothing_but_finished_work_is_left(finished: Path) -> None:
+    left = [path for path in (finished / "artifacts").glob("*/*") if not (path / "outputs.json").exists()]
+    assert left == []
+    assert sorted(path.name for path in finished.iterdir()) == sorted(
+        [".lock", "artifacts", "bundle", "cohort-160-3", "ledger.jsonl", "manifest.json", "plan.toml", "results"]
+    )
+
+
+def test_again_nothing_is_done_and_all_is_the_same(finished: Path, copied: Path) -> None:
+    before = (copied / "ledger.jsonl").read_bytes()
+    run_study(copied / "plan.toml", copied)
+    assert (copied / "ledger.jsonl").read_bytes() == before
+    assert hashes(copied) == hashes(finished)
+    assert verify(copied) == []
+
+
+def test_a_change_of_the_plan_redoes_what_depends_on_it(copied: Path, tmp_path: Path) -> None:
+    """Other policies: the evaluators and references stay; the controls too, but for the one that wraps a policy."""
+    changed, count = tmp_path / "changed.toml", len(events(copied))
+    changed.write_text(PLAN.replace("neighbours = 10", "neighbours = 9"))
+    run_study(changed, copied)
+    redone = {"ecg-on-demand", "mga", "ccga", "strong-mga", "freeze", "development", "audit", "evaluation"}
+    # only CCGA has neighbours: the other policies come out the same, and what depends on them is not done again
+    assert begun(copied, count) == redone
+    assert verify(copied) == []
+    assert Bundle(copied / "bundle").plan.policies.neighbours == 9
+    count = len(events(copied))
+    run_study(tmp_path / "changed.toml", copied)
+    assert begun(copied, count) == set()
+
+
+def test_words_of_the_plan_that_decide_nothing_redo_little(copied: Path, tmp_path: Path) -> None:
+    changed, count = tmp_path / "changed.toml", len(events(copied))
+    changed.write_text(PLAN.replace('"tiny"', '"small"'))
+    run_study(changed, copied)
+    assert begun(copied, count) <= {"freeze", "development", "audit", "evaluation"}
+    assert verify(copied) == []
+
+
+def test_another_synthetic_cohort_is_made_when_the_plan_asks_for_it(tmp_path: Path) -> None:
+    plan, directory = tmp_path / "plan.toml", RunDirectory(tmp_path / "run")
+    sizes = []
+    for records in (40, 60):
+        plan.write_text(PLAN.replace("records = 160", f"records = {records}"))
+        sizes.append(len(_synthetic_cohort(read_plan(plan), directory)))
+    assert sizes == [40, 60]
+
+
+# freeze, then look ---------------------------------------------------------------------------------------------------
+
+
+def test_no_stage_can_read_the_evaluation_role_before_the_freeze(finished: Path, tmp_path: Path) -> None:
+    plan = read_plan(finished / "plan.toml")
+    cohort = read_ptbxl(finished / "cohort-160-3", plan.cohort_roles())
+    runner = Runner(
+        RunDirectory(tmp_path), Ledger(tmp_path / "ledger.jsonl"), {}, Study(plan, finished / "plan.toml", cohort)
+    )
+
+    def peek(what: str):  # type: ignore[no-untyped-def]
+        def make(work: Work) -> None:
+            getattr(work.study.cohort["evaluation"], what)
+
+        return make
+
+    for what in ("labels", "signals"):
+        with pytest.raises(SealedRole):
+            runner.run(Stage(f"peek-{what}", peek(what)))
+        assert runner.find(Stage(f"peek-{what}", peek(what))) is None
+
+
+def test_before_the_freeze_only_fingerprints_and_counts_are_taken_of_it(finished: Path) -> None:
+    """The evaluation role begins after the freeze ends; of its labels not even the prevalence is told before."""
+    told = events(finished)
+    assert told.index(("end", "freeze")) < told.index(("begin", "audit")) < told.index(("begin", "evaluation"))
+    splits = pd.read_csv(finished / "bundle" / "splits.csv").set_index("role")
+    prevalence = [column for column in splits if column.startswith("prevalence") or column == "all_zero"]
+    assert len(prevalence) == 6
+    assert splits.loc["evaluation", prevalence].isna().all()
+    assert splits.drop("evaluation")[prevalence].notna().all(axis=None)
+    needs = {need for stage in stages(read_plan(finished / "plan.toml"), []) for need in stage.needs}
+    assert "role:audit" not in needs
+    assert "role:evaluation" not in needs
+
+
+def test_only_an_unchanged_bundle_opens_the_seal(finished: Path, tmp_path: Path) -> None:
+    cohort = read_ptbxl(finished / "cohort-160-3")
+    with pytest.raises(SealedRole):
+        _ = cohort["evaluation"].labels
+    bundle = Bundle(shutil.copytree(finished / "bundle", tmp_path / "bundle"))
+    opened = bundle.open(cohort)
+    assert opened["evaluation"].labels.shape == (len(cohort["evaluation"]), 5)
+    assert opened.token is not None
+    assert opened.token.bundle == bundle.sha256
+    with pytest.raises(SealedRole):
+        _ = cohort["evaluation"].signals
+    (bundle.path / "seeds.csv").write_text("something else")
+    with pytest.raises(InputError, match=r"does not open the seal: .*seeds\.csv was changed after the bundle"):
+        bundle.open(cohort)
+
+
+@pytest.mark.parametrize("role", [None, "audit"])
+def test_a_bundle_elsewhere_gives_the_same_results(finished: Path, tmp_path: Path, role: str | None) -> None:
+    bundle = shutil.copytree(finished / "bundle", tmp_path / "elsewhere")
+    directory, scored = evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", role)
+    assert scored == (role or "evaluation")
+    names = {file.name for file in directory.results.glob("*.parquet")}
+    assert names == {file.name for file in (finished / "results").glob("*.parquet")} - {"headroom.parquet"}
+    for name in names - {f"{table}.parquet" for table in ("references", "splits", "seeds", "boundary")}:
+        ours, theirs = (pd.read_parquet(place / name) for place in (directory.results, finished / "results"))
+        theirs = theirs[theirs["role"] == scored].reset_index(drop=True)
+        pd.testing.assert_frame_equal(ours.reset_index(drop=True), theirs, check_exact=True)
+    assert verify(directory.path) == []
+    assert events(directory.path) == [("bundle", ""), ("begin", scored), ("end", scored), ("results", "")]
+    evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", role)
+    assert events(directory.path).count(("begin", scored)) == 1
+    assert verify(directory.path) == []
+
+
+def test_roles_that_were_used_are_not_scored_again(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="The train role was used before the freeze; score audit or evaluation"):
+        evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", "train")
+
+
+def test_a_cohort_without_an_evaluation_role_ends_with_the_audit(finished: Path, tmp_path: Path) -> None:
+    tree = Path(shutil.copytree(finished / "cohort-160-3", tmp_path / "tree"))
+    table = tree / "ptbxl_database.csv"
+    head, *rows = table.read_text().splitlines(keepends=True)
+    table.write_text(head + "".join(row for row in rows if ",8,records100" not in row))
+    assert "evaluation" not in read_ptbxl(tree)
+    directory, scored = evaluate_bundle(finished, tree, tmp_path / "out")
+    assert scored == "audit"
+    assert set(pd.read_csv(directory.results / "contrasts.csv")["role"]) == {"audit"}
+
+
+# killed everywhere ---------------------------------------------------------------------------------------------------
+
+KILLER = '''
+"""For each point, a child that runs the study and kills itself there; then one that finishes."""
+import importlib, json, os, signal, sys, traceback
+from dataclasses import replace
+
+import sklearn.linear_model, torch, pyarrow.parquet  # so that children, which are forked, need not
+from leadwise.run.ledger import Ledger
+from leadwise.run.stage import Runner
+from leadwise.study.run import run_study
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def arm(kind, name, moment):
+    if kind == "stage":
+        make = Runner._make
+        def wrapped(runner, stage):
+            if stage.name == name:
+                before = stage.make
+                stage = replace(stage, make=die if moment == "begun" else lambda work: (before(work), die()))
+            return make(runner, stage)
+        Runner._make = wrapped
+    elif kind == "receipt":
+        add = Ledger.add
+        def wrapped(ledger, event, **facts):
+            if (event, facts.get("stage", "")) != tuple(name):
+                return add(ledger, event, **facts)
+            if moment == "torn":
+                with ledger.path.open("ab") as file:
+                    file.write(b'{"event":"' + event.encode())
+            if moment == "written":
+                add(ledger, event, **facts)
+            die()
+        Ledger.add = wrapped
+    elif kind == "call":
+        module, *path, last = name.split(" ")
+        owner = importlib.import_module(module)
+        for each in path:
+            owner = getattr(owner, each)
+        function, left = getattr(owner, last), [moment]
+        def wrapped(*args, **kwargs):
+            left[0] -= 1
+            return die() if left[0] < 0 else function(*args, **kwargs)
+        setattr(owner, last, wrapped)
+
+plan, out, points = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+for point in [*points, None]:
+    child = os.fork()
+    if not child:
+        try:
+            if point:
+                arm(*point)
+            run_study(plan, out)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if (os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)) != (9 if point else 0):
+        sys.exit(f"the child for {point} ended with {status}")
+'''
+
+
+def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
+    """In the order of the stages: a moment of each, and the middle of what takes long."""
+    rng = random.Random(seed)
+    training, scorer = "leadwise.evaluators.training Training learn", "leadwise.evaluators.scoring Scorer _checked"
+    inside: dict[str, list[tuple[str, object, object]]] = {
+        "strong-seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
+        "mask-robust": [("call", training, 3 + rng.randrange(3))],
+        "references-strong": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
+        "references-controlled": [("call", "leadwise.references _Ledger add", rng.randrange(200))],
+        "strong-mga": [("call", scorer, rng.randrange(3))],
+        "audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.results paired_frame".strip(), 0)],
+        "evaluation": [("call", "leadwise.study.results RoleResults _reading_rows", 0)],
+        "freeze": [("call", "leadwise.run.bundle atomic_file", 0)],
+    }
+    points: list[tuple[str, object, object]] = [("call", "leadwise.study.run read_ptbxl", 0)]
+    for name in planned(plan):
+        points += inside.get(name, [])
+        moments: list[tuple[str, object, object]] = [
+            ("stage", name, "begun"),
+            ("stage", name, "made"),
+            ("receipt", ["begin", name], "torn"),
+            ("receipt", ["end", name], "unwritten"),
+            ("receipt", ["end", name], "torn"),
+            ("receipt", ["end", name], "written"),
+        ]
+        points.append(rng.choice(moments))
+    replacing = "leadwise.study.run shutil rmtree"
+    points += [("call", replacing, n) for n in (0, 1, 2, 3)]
+    return [*points, ("receipt", ["results", ""], "torn"), ("receipt", ["results", ""], "written")]
+
+
+def test_killed_in_every_stage_it_comes_to_the_same_end(finished: Path, tmp_path: Path) -> None:
+    seed = random.randrange(10_000)
+    points = kill_points(finished / "plan.toml", seed)
+    print(f"seed {seed}: {points}")
+    out, plan = tmp_path / "killed", finished.parent / "plan.toml"
+    command = [sys.executable, "-c", KILLER, str(plan), str(out), json.dumps(points)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert hashes(out) == hashes(finished)
+    assert verify(out) == []
+    ended = [stage for event, stage in events(out) if event == "end"]
+    assert sorted(ended) == sorted(planned(plan)), "each is finished once"
