@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,22 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def changed_files(directory: Path, hashes: Mapping[str, str], list_of_them: str | None = None) -> list[str]:
+    """A sentence for each file that is missing, or is not what it was, or was not there before.
+
+    ``hashes`` are SHA-256 by path within the directory; the file that holds them may lie there too.
+    """
+    problems = []
+    for name, expected in hashes.items():
+        file = directory / name
+        if not file.exists():
+            problems.append(f"{file} is missing.")
+        elif file_sha256(file) != expected:
+            problems.append(f"{file} was changed after it was made.")
+    present = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()}
+    return problems + [f"{directory / name} was added later." for name in sorted(present - {*hashes, list_of_them})]
 
 
 @contextmanager

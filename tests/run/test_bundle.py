@@ -52,13 +52,13 @@ def test_every_changed_missing_or_added_file_is_named(bundle: Bundle) -> None:
         file = bundle.path / name
         whole = file.read_bytes()
         file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        assert bundle.problems() == [f"{file} was changed after the bundle was frozen."]
+        assert bundle.problems() == [f"{file} was changed after it was made."]
         file.unlink()
-        assert bundle.problems() == [f"{file} is missing from the bundle."]
+        assert bundle.problems() == [f"{file} is missing."]
         file.write_bytes(whole)
     (bundle.path / "policies").mkdir()
     (bundle.path / "policies" / "late.safetensors").write_text("")
-    assert bundle.problems() == [f"{bundle.path / 'policies' / 'late.safetensors'} was added after the freeze."]
+    assert bundle.problems() == [f"{bundle.path / 'policies' / 'late.safetensors'} was added later."]
 
 
 def test_its_hash_is_of_everything(bundle: Bundle) -> None:

@@ -9,7 +9,8 @@ import pytest
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger, read_receipts
-from leadwise.run.stage import Artifact, Runner, Stage, Work, changed_files, in_order, read_artifact
+from leadwise.run.stage import OUTPUTS, Artifact, Runner, Stage, Work, in_order, read_artifact
+from leadwise.store import changed_files
 
 
 @dataclass
@@ -92,7 +93,7 @@ def test_what_depends_on_a_change_is_done_again_and_nothing_else(
     assert done == redone
     assert {name for name in after if after[name].key != before[name].key} == set(redone)
     for artifact in before.values():
-        assert changed_files(artifact) == [], "the old ones stay"
+        assert changed_files(artifact.path, artifact.outputs, OUTPUTS) == [], "the old ones stay"
     assert replace(kitchen, done=[]).run() == ([], before), "and are found when the change is taken back"
 
 
@@ -171,12 +172,12 @@ def test_folders_within_an_artifact_are_hashed_too(kitchen: Kitchen) -> None:
     assert list(artifact.outputs) == ["deep/file"]
     (artifact.path / "deep" / "file").write_text("2")
     (artifact.path / "deep" / "more").write_text("3")
-    assert changed_files(artifact) == [
+    assert changed_files(artifact.path, artifact.outputs, OUTPUTS) == [
         f"{artifact.path / 'deep' / 'file'} was changed after it was made.",
         f"{artifact.path / 'deep' / 'more'} was added later.",
     ]
     (artifact.path / "deep" / "file").unlink()
-    assert f"{artifact.path / 'deep' / 'file'} is missing." in changed_files(artifact)
+    assert f"{artifact.path / 'deep' / 'file'} is missing." in changed_files(artifact.path, artifact.outputs, OUTPUTS)
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"key": "a"}'])

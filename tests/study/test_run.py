@@ -207,7 +207,7 @@ def test_only_an_unchanged_bundle_opens_the_seal(finished: Path, tmp_path: Path)
     with pytest.raises(SealedRole):
         _ = cohort["evaluation"].signals
     (bundle.path / "seeds.csv").write_text("something else")
-    with pytest.raises(InputError, match=r"does not open the seal: .*seeds\.csv was changed after the bundle"):
+    with pytest.raises(InputError, match=r"does not open the seal: .*seeds\.csv was changed after it was made"):
         bundle.open(cohort)
 
 

@@ -16,7 +16,7 @@ from leadwise.evaluators.saved import load_evaluator
 from leadwise.policies.saved import load_policy
 from leadwise.references import References
 from leadwise.run.plan import Plan, read_plan
-from leadwise.store import atomic_file, file_sha256
+from leadwise.store import atomic_file, changed_files, file_sha256
 
 FORMAT = "leadwise bundle 1"
 CONTENTS = "bundle.json"
@@ -45,18 +45,7 @@ class Bundle:
 
     def problems(self) -> list[str]:
         """A sentence for every file that is not what was frozen."""
-        found = []
-        for name, expected in self.files.items():
-            file = self.path / name
-            if not file.exists():
-                found.append(f"{file} is missing from the bundle.")
-            elif file_sha256(file) != expected:
-                found.append(f"{file} was changed after the bundle was frozen.")
-        present = {str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file()}
-        found += [
-            f"{self.path / name} was added after the freeze." for name in sorted(present - {*self.files, CONTENTS})
-        ]
-        return found
+        return changed_files(self.path, self.files, CONTENTS)
 
     def open(self, cohort: Cohort) -> Cohort:
         """The cohort with the seal opened, which only an unchanged bundle does."""

@@ -151,20 +151,6 @@ def read_artifact(place: Path) -> Artifact | None:
         raise InputError(f"{path} is damaged; remove {place}, and the stage will be done again.") from None
 
 
-def changed_files(artifact: Artifact) -> list[str]:
-    """Sentences about files of an artifact that are not what they were."""
-    problems = []
-    for name, expected in artifact.outputs.items():
-        file = artifact.path / name
-        if not file.exists():
-            problems.append(f"{file} is missing.")
-        elif file_sha256(file) != expected:
-            problems.append(f"{file} was changed after it was made.")
-    present = {str(file.relative_to(artifact.path)) for file in artifact.path.rglob("*") if file.is_file()}
-    problems += [f"{artifact.path / name} was added later." for name in sorted(present - {*artifact.outputs, OUTPUTS})]
-    return problems
-
-
 def in_order(stages: Sequence[Stage]) -> list[Stage]:
     """The same stages, every one after those that it needs."""
     known = {stage.name for stage in stages}

@@ -8,8 +8,8 @@ from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import read_receipts, receipt_sha256
-from leadwise.run.stage import OUTPUTS, changed_files, read_artifact
-from leadwise.store import file_sha256
+from leadwise.run.stage import OUTPUTS, read_artifact
+from leadwise.store import changed_files, file_sha256
 
 
 def verify(path: str | Path) -> list[str]:
@@ -54,14 +54,7 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
     results = [each for each in receipts[:count] if each["event"] == "results"]
     if not results or results[-1]["files"] != hashes or results[-1]["bundle"] != frozen:
         problems.append(f"{directory.manifest} does not say what the receipt about the results says.")
-    added = {file.name for file in directory.results.iterdir()} - set(hashes) if directory.results.exists() else set()
-    problems += [f"{directory.results / name} was added later." for name in sorted(added)]
-    for name, expected in hashes.items():
-        file = directory.results / name
-        if not file.exists():
-            problems.append(f"{file} is missing.")
-        elif file_sha256(file) != expected:
-            problems.append(f"{file} was changed after it was made.")
+    problems += changed_files(directory.results, hashes)
     try:
         bundle = Bundle(directory.bundle)
     except InputError as error:
@@ -89,7 +82,7 @@ def _artifact_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
             problems.append(f"{place} has no receipt that says it was finished.")
         elif said[artifact.key]["sha256"] != file_sha256(place / OUTPUTS):
             problems.append(f"{place / OUTPUTS} is not what its receipt says.")
-        problems += changed_files(artifact)
+        problems += changed_files(place, artifact.outputs, OUTPUTS)
     present = {place.name for place in directory.artifacts.glob("*/[!.]*")}
     problems += [
         f"{directory.artifacts / receipt['stage'] / receipt['key'][:16]} is missing, though its receipt is there."
