@@ -508,6 +508,24 @@ def test_a_loss_that_is_no_number(half: Path, whole: Path) -> None:
     goes_on(half, whole)
 
 
+def test_weights_that_are_no_numbers_are_not_kept(half: Path, whole: Path) -> None:
+    """The step that ruins them has a loss like any other; the next one tells, and the checkpoint is from before."""
+    training = make_training(half)
+    original = training.learn
+
+    def ruin(rows: np.ndarray) -> float:
+        loss = original(rows)
+        with torch.no_grad():
+            training.network.last.weight[0, 0] = torch.inf
+        return loss
+
+    training.learn = ruin  # type: ignore[method-assign]
+    with pytest.raises(InputError, match=r"^The loss of strong is (nan|inf) in epoch 3, batch 1 of 3"):
+        training.run(-1.0)
+    assert position(half / CHECKPOINT) == (1, 2)
+    goes_on(half, whole)
+
+
 def test_a_learning_rate_without_bounds(tmp_path: Path) -> None:
     recipe = RECIPE.model_copy(update={"learning_rate": 1e38})
     with pytest.raises(

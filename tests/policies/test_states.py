@@ -126,7 +126,7 @@ def test_visited_states_lie_on_the_policys_own_ways() -> None:
     records = varied_records(40, seed=5)
     policy = MGA(Reader("first"), ["V3"], states=400, budgets=(2, 5), network=StateNetwork(hidden=8, epochs=2))
     policy.fit(records, varied_records(20, seed=6))
-    states = _Role(policy, records).visited(200, np.random.default_rng(1))
+    states = _Role(policy, records, None).visited(200, np.random.default_rng(1))
     order = allocate(policy, records, 5).order
     assert len(states) == 200 // 5 * 5  # one state on the way to two leads, four on the way to five
     acquired = states.masks.sum(axis=1)

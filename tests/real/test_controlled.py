@@ -17,7 +17,7 @@ from leadwise.evaluators.scoring import score
 from leadwise.metrics import METRICS
 from leadwise.references import search_references
 
-PINNED = json.loads((Path(__file__).parent / "pinned_controlled.json").read_text())
+PINNED = json.loads((Path(__file__).parent / "pinned_evaluators.json").read_text())
 PAPER = {"auroc": 0.8355, "brier": 0.1587, "nll": 0.5031}
 """The published controlled evaluator on fold 7, all twelve leads."""
 

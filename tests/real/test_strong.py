@@ -1,18 +1,18 @@
-"""The shipped network on real PTB-XL: what was measured when it was trained is what it gives here."""
+"""The shipped network on real PTB-XL: what was measured when it was trained is what it gives here.
+
+Its other numbers are pinned with those of the controlled evaluators.
+"""
 
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.evaluators.contract import build_evaluator
 from leadwise.evaluators.network import NetworkEvaluator, pretrained
-from leadwise.evaluators.scoring import score
 from leadwise.evaluators.training import Training, random_mask_nll
-from leadwise.metrics import auroc, brier, nll
 from leadwise.run.plan import read_plan
 
 
@@ -42,13 +42,4 @@ def test_random_masks(cohort: Cohort, strong: NetworkEvaluator) -> None:
     """Within 0.002 of what the recipe was reported to give."""
     value = random_mask_nll(strong, cohort["validation"])
     assert value == pytest.approx(strong.facts["nll"], abs=1e-6)
-    assert value == pytest.approx(0.298910, abs=1e-5)
     assert value == pytest.approx(0.2973, abs=2e-3)
-
-
-def test_all_leads(cohort: Cohort, strong: NetworkEvaluator) -> None:
-    records = cohort["validation"]
-    said = score(strong, records, np.full((len(records), 12), True))
-    assert nll(records.labels, said) == pytest.approx(0.2508, abs=1e-4)
-    assert brier(records.labels, said) == pytest.approx(0.0757, abs=1e-4)
-    assert auroc(records.labels, said) == pytest.approx(0.9374, abs=1e-4)
