@@ -64,5 +64,5 @@ def test_benchmark_notices_a_different_answer(tree: Path, monkeypatch: pytest.Mo
 def test_scoring_notices_a_different_answer(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = scoring.Scorer.pairs
     monkeypatch.setattr(scoring.Scorer, "pairs", lambda *given: honest(*given) + 1e-4)
-    with pytest.raises(LeadwiseError, match="The torch engine and eager torch disagree"):
+    with pytest.raises(LeadwiseError, match="The engine 'torch' and eager torch disagree"):
         run("scoring", tree)

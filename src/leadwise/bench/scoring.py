@@ -20,6 +20,7 @@ from leadwise.evaluators.network import NetworkEvaluator
 from leadwise.evaluators.scoring import Scorer
 
 RECORDS = 1024
+ROUNDS = 3
 EAGER_BATCH = 32
 """Of 16, 32, 64 and 256, the one with which eager torch is fastest on two AVX2 cores."""
 
@@ -56,17 +57,20 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
             parts = [slice(start, start + EAGER_BATCH) for start in range(0, RECORDS, EAGER_BATCH)]
             return torch.sigmoid(torch.cat([plain(z[part], m[part]) for part in parts]).double()).numpy()
 
-    best = peak()
-    cost = operations(records.length)
-    other = RECORDS / shortest(eager, 2)
+    readers = {"torch": scorer("torch"), "exact": scorer("auto")}
+    works = {name: partial(reader.pairs, positions, masks) for name, reader in readers.items()} | {"eager": eager}
     expected = eager()
+    for name, work in works.items():
+        if not np.abs(work() - expected).max() <= 1e-5:
+            raise LeadwiseError(f"The engine '{name}' and eager torch disagree; this is a bug, please report it.")
+    # in turn, so that a busy moment of the machine meets all of them; the best of each counts
+    rounds = [(peak(), {name: shortest(work, 1) for name, work in works.items()}) for _ in range(ROUNDS)]
+    best, cost = max(each for each, _ in rounds), operations(records.length)
+    seconds = {name: min(times[name] for _, times in rounds) for name in works}
+    other = RECORDS / seconds["eager"]
     rows = []
-    for name, engine in (("torch", "torch"), ("exact", "auto")):
-        reader = scorer(engine)
-        read = partial(reader.pairs, positions, masks)
-        ours = distinct / shortest(read, 3)
-        if not np.abs(read() - expected).max() <= 1e-5:
-            raise LeadwiseError(f"The {engine} engine and eager torch disagree; this is a bug, please report it.")
+    for name, reader in readers.items():
+        ours = distinct / seconds[name]
         rows.append(
             {
                 "name": name,
