@@ -1,5 +1,7 @@
+import errno
 import hashlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leadwise.store import atomic_directory, atomic_file, exclusive, file_sha256
+from leadwise.store import atomic_directory, atomic_file, error_number, exclusive, file_sha256, remove_drafts
 
 
 def test_sha256(tmp_path: Path) -> None:
@@ -42,6 +44,30 @@ def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         assert not target.exists()
     assert (target / "deep" / "file").read_text() == "whole"
     assert os.listdir(tmp_path) == ["directory"]
+
+
+def test_drafts_that_kills_have_left(tmp_path: Path) -> None:
+    others = ["file.txt", ".file.txt", ".other.txt.a1", ".my.file.txt.a1", "file.txt.a1"]
+    for name in (".file.txt.a1", ".file.txt.b_2", *others):
+        (tmp_path / name).write_text("")
+    (tmp_path / ".file.txt.c3" / "deep").mkdir(parents=True)
+    remove_drafts(tmp_path / "file.txt")
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
+    remove_drafts(tmp_path / "nowhere" / "file.txt")
+
+
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (OSError(errno.EROFS, "Read-only file system"), errno.EROFS),
+        (OSError("12 requested and 3 written"), errno.ENOSPC),
+        (shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'")]), errno.ENOSPC),
+        (ValueError("I/O error: File too large (os error 27)"), errno.EFBIG),
+        (OSError("nothing that has a number: 28"), 0),
+    ],
+)
+def test_the_number_of_an_error(error: Exception, number: int) -> None:
+    assert error_number(error) == number
 
 
 def test_who_comes_first_stays(tmp_path: Path) -> None:

@@ -1,5 +1,20 @@
 """Errors that speak to the user: one sentence that says what is wrong, where, and what to do."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def one_line(error: object) -> str:
+    """What a library says about an error, to stand within a sentence: on one line, without a full stop."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def right_one(wrong: object, right: Iterable[str]) -> str:
+    """What was perhaps meant by a wrong word, or all that could have been; the end of a sentence."""
+    known = list(right)
+    near = get_close_matches(str(wrong), known, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}."
+
 
 class LeadwiseError(Exception):
     """Something the user can put right. The command line prints it and exits with code 2."""

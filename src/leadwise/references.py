@@ -95,6 +95,13 @@ class References:
         except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
             raise InputError(f"{path} is not a table of references ({error}); search them again.") from None
 
+    @classmethod
+    def merged(cls, searches: Sequence["References"]) -> "References":
+        """Searches of one evaluator for different budgets as one."""
+        parts = sorted(searches, key=lambda each: each.budgets)
+        left_out = {k: count for part in parts for k, count in part.left_out.items()}
+        return cls(parts[0].evaluator, pd.concat([part.candidates for part in parts], ignore_index=True), left_out)
+
     @property
     def budgets(self) -> list[int]:
         """Budgets that were searched."""

@@ -1,9 +1,11 @@
 """What reaches the disk: whole or not at all."""
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -11,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadwise.errors import InputError
+from leadwise.errors import InputError, one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +30,13 @@ def changed_files(directory: Path, hashes: Mapping[str, str], list_of_them: str 
 
     ``hashes`` are SHA-256 by path within the directory; the file that holds them may lie there too.
     """
+    problems = differing_files(directory, hashes)
+    present = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()}
+    return problems + [f"{directory / name} was added later." for name in sorted(present - {*hashes, list_of_them})]
+
+
+def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
+    """A sentence for each of these files that is missing, or is not what it was."""
     problems = []
     for name, expected in hashes.items():
         file = directory / name
@@ -35,8 +44,7 @@ def changed_files(directory: Path, hashes: Mapping[str, str], list_of_them: str 
             problems.append(f"{file} is missing.")
         elif file_sha256(file) != expected:
             problems.append(f"{file} was changed after it was made.")
-    present = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()}
-    return problems + [f"{directory / name} was added later." for name in sorted(present - {*hashes, list_of_them})]
+    return problems
 
 
 @contextmanager
@@ -79,6 +87,32 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
+def remove_drafts(path: Path) -> None:
+    """Remove what kills have left of attempts to write ``path``; only for the one process that writes it."""
+    for draft in path.parent.glob(f".{path.name}.*"):
+        shutil.rmtree(draft, ignore_errors=True) if draft.is_dir() else draft.unlink()
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield an empty directory to fill, which on success takes the place of ``target`` and of all that was in it."""
+    new = target.with_name(f".{target.name}.new")
+    remove_drafts(target)  # a kill may have left some
+    remove_drafts(new)
+    with atomic_directory(new) as draft:
+        yield draft
+    shutil.rmtree(target, ignore_errors=True)
+    new.rename(target)
+
+
+def error_number(error: Exception) -> int:
+    """The system's number of an error of input or output, which many libraries keep only in their words; 0 if none."""
+    said = re.search(r"(?:errno|os error) (\d+)", str(error), re.IGNORECASE)
+    if "requested and" in str(error):  # by which NumPy means that it could not write all
+        return errno.ENOSPC
+    return getattr(error, "errno", None) or (int(said[1]) if said else 0)
+
+
 def write_tensors(path: Path, tensors: dict[str, "np.ndarray"], format: str, facts: dict[str, Any]) -> None:
     """One safetensors file, with the name of its format and facts in the header."""
     import numpy as np
@@ -91,8 +125,11 @@ def write_tensors(path: Path, tensors: dict[str, "np.ndarray"], format: str, fac
     try:
         with atomic_file(path) as draft:
             save_file(whole, draft, header)
-    except SafetensorError as error:  # a full disk, for one: it has an error of its own for what the system says
-        raise InputError(f"{path} cannot be written: {error}; what was there before is untouched.") from None
+    except SafetensorError as error:  # it has one of its own for what the system says, a full disk for instance
+        number = error_number(error)
+        if not number:
+            raise InputError(f"{path} cannot be written ({one_line(error)}); what was there before stays.") from None
+        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def read_tensors(path: Path, format: str) -> tuple[dict[str, "np.ndarray"], dict[str, Any]]:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-import jaxtyping
 import pytest
 
 from leadwise.bench import BENCHMARKS, run, scoring, training
@@ -17,8 +16,7 @@ ROWS = {"scoring": ["torch", "exact"], "training": ["training", "training on cro
 
 @pytest.fixture(autouse=True)
 def _little_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few records do, and a machine that does 10¹¹ operations a second; shapes are not checked, as for a user."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    """A few records do, and a machine that does 10¹¹ operations a second."""
     monkeypatch.setattr(scoring, "RECORDS", 8)
     monkeypatch.setattr(training, "Recipe", lambda: Recipe(batch=2))
     for bench in (scoring, training):

@@ -5,7 +5,9 @@ import torch
 
 from leadwise.bench import plain
 from leadwise.bench.plain import PlainResNet, operations, peak, shortest
-from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
+from leadwise.evaluators.masked_resnet import WIDTHS
+from networks import WIDTHS as TINY
+from networks import tiny_network
 
 
 def by_hand(length: int) -> float:
@@ -38,11 +40,8 @@ def test_reading_ten_seconds_takes_what_the_design_says() -> None:
 
 def test_it_is_the_same_network() -> None:
     assert sum(weight.numel() for weight in PlainResNet(5).parameters()) == 2_774_685
-    network = MaskedResNet1D(5, (4, 4, 8, 8))
-    for layer in network.modules():
-        if isinstance(layer, torch.nn.BatchNorm2d):
-            torch.nn.init.normal_(layer.running_mean)
-    loaded = PlainResNet(5, (4, 4, 8, 8)).load(network)
+    network = tiny_network()
+    loaded = PlainResNet(5, TINY).load(network)
     for mine, theirs in zip(loaded.state_dict().values(), network.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs.reshape(mine.shape))
 

@@ -2,6 +2,8 @@
 
 import ctypes
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 import torch
@@ -75,3 +77,10 @@ def test_the_c_library_takes_our_settings(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_c_library_without_such_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices.ctypes, "CDLL", lambda _name: object())
     keep_freed_memory()
+
+
+def test_the_oldest_torch_that_we_ask_for_knows_accelerators() -> None:
+    """torch.accelerator came with 2.6, its ``check_available`` with 2.7."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (floor,) = [each.removeprefix("torch>=") for each in project["dependencies"] if each.startswith("torch>=")]
+    assert tuple(map(int, floor.split("."))) >= (2, 7)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import expit
-from torch import nn
 
 from leadwise.bench.plain import PlainResNet
 from leadwise.cohort.cohort import Cohort
@@ -17,12 +16,10 @@ from leadwise.errors import InputError
 from leadwise.evaluators import engines, network
 from leadwise.evaluators.contract import check_evaluator
 from leadwise.evaluators.engines import BATCH, OpenVINOEngine, TorchEngine, build_engine, has_openvino
-from leadwise.evaluators.masked_resnet import MaskedResNet1D
 from leadwise.evaluators.masks import random_masks
-from leadwise.evaluators.network import NetworkEvaluator
 from leadwise.evaluators.scoring import Scorer, score
+from networks import WIDTHS, tiny_evaluator, tiny_network
 
-WIDTHS = (4, 4, 8, 8)
 SIZES = (1, 3, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 5)
 
 needs_openvino = pytest.mark.skipif(not has_openvino(), reason="OpenVINO is not installed (leadwise[fast] brings it)")
@@ -36,32 +33,6 @@ def _threads_as_before() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def make_network(seed: int = 0, widths: tuple[int, ...] = WIDTHS) -> MaskedResNet1D:
-    """Weights and batch statistics that are all different from those that a network begins with."""
-    torch.manual_seed(seed)
-    made = MaskedResNet1D(5, widths)
-    for layer in made.modules():
-        if isinstance(layer, nn.BatchNorm2d | nn.LayerNorm):
-            nn.init.normal_(layer.weight, 1, 0.3)
-            nn.init.normal_(layer.bias, 0, 0.3)
-        if isinstance(layer, nn.BatchNorm2d):
-            assert layer.running_mean is not None
-            assert layer.running_var is not None
-            nn.init.normal_(layer.running_mean, 0, 0.3)
-            nn.init.uniform_(layer.running_var, 0.3, 2)
-    return made.eval()
-
-
-def make_evaluator(engine: str) -> NetworkEvaluator:
-    weights = {
-        name: value.numpy().astype(np.float16)
-        for name, value in make_network().state_dict().items()
-        if value.is_floating_point()
-    }
-    labels = ("CD", "HYP", "MI", "NORM", "STTC")
-    return NetworkEvaluator("tiny", labels, 100, WIDTHS, np.zeros(12), np.full(12, 0.2), weights, {}, engine)
-
-
 def some_input(n: int, length: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(n + length)
     masks = random_masks(n, rng).astype(np.float32)
@@ -70,7 +41,7 @@ def some_input(n: int, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 def plain_probabilities(signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
     with torch.inference_mode():
-        logits = PlainResNet(5, WIDTHS).load(make_network()).eval()(torch.tensor(signals), torch.tensor(masks))
+        logits = PlainResNet(5, WIDTHS).load(tiny_network()).eval()(torch.tensor(signals), torch.tensor(masks))
     return expit(logits.numpy().astype(np.float64))
 
 
@@ -80,7 +51,7 @@ def plain_probabilities(signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("length", [64, 101])
 def test_torch_agrees_with_plain_layers(threads: int, length: int) -> None:
-    engine = build_engine(make_network(), "torch", "cpu")
+    engine = build_engine(tiny_network().eval(), "torch", "cpu")
     for n in SIZES:
         signals, masks = some_input(n, length)
         expected = plain_probabilities(signals, masks)
@@ -93,7 +64,7 @@ def test_torch_agrees_with_plain_layers(threads: int, length: int) -> None:
 @needs_openvino
 @pytest.mark.parametrize("length", [64, 101])
 def test_openvino_agrees_with_plain_layers(length: int) -> None:
-    engine = build_engine(make_network(), "openvino", "cpu")
+    engine = build_engine(tiny_network().eval(), "openvino", "cpu")
     for n in SIZES:
         signals, masks = some_input(n, length)
         expected = plain_probabilities(signals, masks)
@@ -103,7 +74,7 @@ def test_openvino_agrees_with_plain_layers(length: int) -> None:
 
 @needs_openvino
 def test_openvino_takes_lengths_as_they_come() -> None:
-    engine = build_engine(make_network(), "openvino", "cpu")
+    engine = build_engine(tiny_network().eval(), "openvino", "cpu")
     for n, length in ((2, 64), (40, 80), (2, 80), (33, 64), (2, 64)):
         signals, masks = some_input(n, length)
         np.testing.assert_allclose(
@@ -114,7 +85,7 @@ def test_openvino_takes_lengths_as_they_come() -> None:
 @needs_openvino
 def test_openvino_computes_with_all_digits() -> None:
     """Asked for in so many words, whatever the processor could do with fewer."""
-    engine = build_engine(make_network(), "openvino", "cpu")
+    engine = build_engine(tiny_network().eval(), "openvino", "cpu")
     engine(*some_input(1, 64))
     assert isinstance(engine, OpenVINOEngine)
     (queue,) = engine._queues.values()
@@ -128,7 +99,7 @@ ENGINES = ["torch", pytest.param("openvino", marks=needs_openvino)]
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_keeps_the_contract(small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
-    evaluator, records = make_evaluator(engine), small_cohort["validation"].select(slice(0, 8))
+    evaluator, records = tiny_evaluator(engine=engine), small_cohort["validation"].select(slice(0, 8))
     check_evaluator(evaluator, records)
     monkeypatch.setattr(network, "KEPT_BYTES", 0)
     check_evaluator(evaluator, records)
@@ -139,18 +110,18 @@ def test_scoring_agrees(small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch, e
     """More pairs than a batch, in memory and out of it; on one thread with torch is what the others are held to."""
     records = small_cohort["validation"].select(slice(0, 12))
     masks = np.stack([random_masks(12, np.random.default_rng(seed)) for seed in range(4)])
-    expected = score(make_evaluator("torch"), records, masks)
+    expected = score(tiny_evaluator(), records, masks)
     torch.set_num_threads(2)
-    np.testing.assert_allclose(score(make_evaluator(engine), records, masks), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(score(tiny_evaluator(engine=engine), records, masks), expected, rtol=0, atol=1e-5)
     monkeypatch.setattr(network, "KEPT_BYTES", 0)
-    np.testing.assert_allclose(score(make_evaluator(engine), records, masks), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(score(tiny_evaluator(engine=engine), records, masks), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_asked_is_left_as_it_was(engine: str) -> None:
     signals, masks = some_input(BATCH + 2, 64)
     before = signals.copy(), masks.copy()
-    build_engine(make_network(), engine, "cpu")(signals, masks)
+    build_engine(tiny_network().eval(), engine, "cpu")(signals, masks)
     np.testing.assert_array_equal(signals, before[0])
     np.testing.assert_array_equal(masks, before[1])
 
@@ -161,13 +132,13 @@ def test_what_is_asked_is_left_as_it_was(engine: str) -> None:
 @pytest.mark.parametrize("n", [1, 3 * BATCH])
 def test_threads_are_put_back(n: int) -> None:
     torch.set_num_threads(2)
-    build_engine(make_network(), "torch", "cpu")(*some_input(n, 64))
+    build_engine(tiny_network().eval(), "torch", "cpu")(*some_input(n, 64))
     assert torch.get_num_threads() == 2
 
 
 def test_threads_are_put_back_after_an_error() -> None:
     torch.set_num_threads(2)
-    engine = build_engine(make_network(), "torch", "cpu")
+    engine = build_engine(tiny_network().eval(), "torch", "cpu")
     assert isinstance(engine, TorchEngine)
     seen = []
 
@@ -188,15 +159,15 @@ def test_threads_are_put_back_after_an_error() -> None:
 def test_auto_takes_openvino_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for there, kind in ((True, OpenVINOEngine), (False, TorchEngine)):
         monkeypatch.setattr(engines, "has_openvino", lambda there=there: there)
-        assert type(build_engine(make_network(), "auto", "cpu")) is kind
-        assert type(build_engine(make_network(), "torch", "cpu")) is TorchEngine
+        assert type(build_engine(tiny_network().eval(), "auto", "cpu")) is kind
+        assert type(build_engine(tiny_network().eval(), "torch", "cpu")) is TorchEngine
 
 
 @needs_openvino
 def test_an_evaluator_takes_what_it_is_told(small_cohort: Cohort) -> None:
     records = small_cohort["validation"].select(slice(0, 2))
     for engine, kind in (("auto", OpenVINOEngine), ("torch", TorchEngine)):
-        evaluator = make_evaluator("torch").on(engine, "cpu")
+        evaluator = tiny_evaluator().on(engine, "cpu")
         Scorer(evaluator, records).masks(np.ones((2, 12), dtype=bool))
         assert type(evaluator._engine) is kind
 
@@ -206,23 +177,23 @@ def test_openvino_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         InputError, match=r"^OpenVINO is not installed; install leadwise\[fast\], or use the torch engine"
     ):
-        build_engine(make_network(), "openvino", "cpu")
+        build_engine(tiny_network().eval(), "openvino", "cpu")
 
 
 def test_an_engine_that_nobody_has() -> None:
     with pytest.raises(InputError, match=r"^There is no engine 'steam'; there are auto, torch, openvino\.$"):
-        build_engine(make_network(), "steam", "cpu")
+        build_engine(tiny_network().eval(), "steam", "cpu")
 
 
 def test_a_device_that_nobody_has() -> None:
     with pytest.raises(InputError, match="no device 'gpu'"):
-        build_engine(make_network(), "auto", "gpu")
+        build_engine(tiny_network().eval(), "auto", "gpu")
 
 
 def test_openvino_is_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda **_: torch.device("cuda"))
     with pytest.raises(InputError, match=r"^OpenVINO computes on the CPU here, not on 'cuda'; use the torch engine"):
-        build_engine(make_network(), "openvino", "auto")
+        build_engine(tiny_network().eval(), "openvino", "auto")
 
 
 # nobody is called ----------------------------------------------------------------------------------------------------

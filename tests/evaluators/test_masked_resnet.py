@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from leadwise.bench.plain import PlainResNet
 from leadwise.evaluators.masked_resnet import WIDTHS, Convolution, MaskedResNet1D
+from networks import tiny_network
 
 TINY = (4, 6, 8, 10)
 LENGTHS = (64, 97, 100, 131)
@@ -24,22 +25,6 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-def make_network(widths: tuple[int, ...] = TINY, labels: int = 5, seed: int = 0) -> MaskedResNet1D:
-    """Weights and batch statistics that are all different from those that a network begins with."""
-    torch.manual_seed(seed)
-    network = MaskedResNet1D(labels, widths)
-    for layer in network.modules():
-        if isinstance(layer, nn.BatchNorm2d | nn.LayerNorm):
-            nn.init.normal_(layer.weight, 1, 0.3)
-            nn.init.normal_(layer.bias, 0, 0.3)
-        if isinstance(layer, nn.BatchNorm2d):
-            assert layer.running_mean is not None
-            assert layer.running_var is not None
-            nn.init.normal_(layer.running_mean, 0, 0.3)
-            nn.init.uniform_(layer.running_var, 0.3, 2)
-    return network
 
 
 def some_input(n: int, length: int, seed: int = 1) -> tuple[Tensor, Tensor]:
@@ -61,7 +46,7 @@ def test_the_published_number_of_parameters() -> None:
 @pytest.mark.parametrize("training", [False, True], ids=["reading", "training"])
 def test_equals_plain_layers(length: int, training: bool) -> None:
     """Logits, every gradient, and the batch statistics that a step leaves behind."""
-    ours = make_network().train(training)
+    ours = tiny_network(TINY).train(training)
     plain = PlainResNet(5, TINY).load(ours).train(training)
     plain.head[3].p = 0.0  # type: ignore[union-attr, assignment]
     (signals, masks), weighing = some_input(6, length), torch.randn(6, 5)
@@ -83,7 +68,7 @@ def test_equals_plain_layers(length: int, training: bool) -> None:
 
 
 def test_the_published_widths_equal_plain_layers() -> None:
-    network = make_network(WIDTHS).eval()
+    network = tiny_network(WIDTHS).eval()
     plain = PlainResNet(5).load(network).eval()
     with torch.inference_mode():
         signals, masks = some_input(2, 250)
@@ -92,7 +77,7 @@ def test_the_published_widths_equal_plain_layers() -> None:
 
 def test_dropout_is_between_the_last_two_layers() -> None:
     """With everything dropped, nothing but the last bias is left, and only while it learns."""
-    network = make_network()
+    network = tiny_network(TINY)
     network.dropout.p = 1.0
     signals, masks = some_input(4, 64)
     torch.testing.assert_close(network.train()(signals, masks), network.last.bias.expand(4, 5))
@@ -143,7 +128,7 @@ def test_our_gradient_is_the_one_that_is_used() -> None:
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_folding_changes_nothing(length: int) -> None:
-    network, (signals, masks) = make_network(), some_input(5, length)
+    network, (signals, masks) = tiny_network(TINY), some_input(5, length)
     with torch.inference_mode():
         before = network.eval()(signals, masks)
         folded = network.train().fold()
@@ -163,7 +148,7 @@ def test_folding_changes_nothing(length: int) -> None:
 @settings(max_examples=20)
 @given(st.integers(0, 6), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0, 1e3]))
 def test_an_answer_does_not_depend_on_the_company(others: int, seed: int, loudness: float) -> None:
-    network, (signals, masks) = make_network().eval(), some_input(1, 80)
+    network, (signals, masks) = tiny_network(TINY).eval(), some_input(1, 80)
     company, their_masks = some_input(others, 80, seed)
     with torch.inference_mode():
         alone = network(signals, masks)
@@ -172,7 +157,7 @@ def test_an_answer_does_not_depend_on_the_company(others: int, seed: int, loudne
 
 
 def test_the_mask_matters_even_when_all_is_silent() -> None:
-    network, silence = make_network().eval(), torch.zeros(12, 12, 64)
+    network, silence = tiny_network(TINY).eval(), torch.zeros(12, 12, 64)
     with torch.inference_mode():
         answers = network(silence, torch.eye(12))
     assert len(torch.unique(answers, dim=0)) == 12, "one answer for each lead, though none has a signal"
@@ -180,7 +165,7 @@ def test_the_mask_matters_even_when_all_is_silent() -> None:
 
 @pytest.mark.parametrize("lead", range(12))
 def test_every_lead_matters(lead: int) -> None:
-    network, (signals, masks) = make_network().eval(), some_input(3, 64)
+    network, (signals, masks) = tiny_network(TINY).eval(), some_input(3, 64)
     louder = signals.clone()
     louder[:, lead] += torch.randn(64)
     with torch.inference_mode():

@@ -12,14 +12,11 @@ import torch
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError
 from leadwise.evaluators import onnx as module
-from leadwise.evaluators.masked_resnet import MaskedResNet1D
 from leadwise.evaluators.masks import frozen_masks
 from leadwise.evaluators.network import NetworkEvaluator
 from leadwise.evaluators.onnx import export_onnx
 from leadwise.evaluators.scoring import score
-
-LABELS = ("CD", "HYP", "MI", "NORM", "STTC")
-WIDTHS = (4, 4, 8, 8)
+from networks import tiny_evaluator
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,17 +30,7 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def evaluator() -> NetworkEvaluator:
-    """Nothing in it is what a network begins with, and no two leads are standardised alike."""
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    weights = {}
-    for name, value in MaskedResNet1D(5, WIDTHS).state_dict().items():
-        if name.endswith("running_var"):
-            weights[name] = rng.uniform(0.3, 2, value.shape).astype(np.float16)
-        elif value.is_floating_point():
-            weights[name] = (value.numpy() + rng.normal(0, 0.2, value.shape)).astype(np.float16)
-    mean, scale = rng.normal(0, 0.1, 12), rng.uniform(0.1, 0.4, 12)
-    return NetworkEvaluator("tiny", LABELS, 100, WIDTHS, mean, scale, weights, {}, engine="torch", device="cpu")
+    return tiny_evaluator(device="cpu")
 
 
 @pytest.fixture(scope="module")

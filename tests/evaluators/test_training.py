@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -32,6 +33,7 @@ from leadwise.evaluators.network import NetworkEvaluator
 from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.training import BEST, CHECKPOINT, CHECKPOINT_BEFORE, FORMAT, HISTORY, Training, train_network
+from leadwise.leads import LEADS
 from leadwise.metrics import nll
 from leadwise.store import read_tensors
 
@@ -67,11 +69,11 @@ COHORT = make_cohort()
 TRAIN, VALIDATION = COHORT["train"], COHORT["validation"]
 
 
-def some_allocations(n: int = len(TRAIN), seed: int = 5) -> dict[str, np.ndarray]:
-    """Masks of two policies at three budgets; never of a size that a random mask has."""
+def some_allocations(seed: int = 5) -> dict[str, np.ndarray]:
+    """Masks of two policies at three budgets; where a record has all leads, never of a size that a random mask has."""
     rng = np.random.default_rng(seed)
     return {
-        policy: np.stack([rng.random((n, 12)).argsort(1).argsort(1) < k for k in sizes])
+        policy: np.stack([rng.random((len(TRAIN), 12)).argsort(1).argsort(1) < k for k in sizes]) & TRAIN.available
         for policy, sizes in (("mga", (5, 7, 9)), ("ccga", (5, 10, 11)))
     }
 
@@ -316,7 +318,7 @@ def test_it_learns() -> None:
     recipe = Recipe(
         epochs=40, batch=8, crop=LENGTH, learning_rate=0.02, dropout=0.0, noise=0.0, scaling=0.0, shift=False
     )
-    training = make_training(recipe=recipe, allocations={"all": np.ones((1, len(TRAIN), 12), dtype=bool)})
+    training = make_training(recipe=recipe, allocations={"all": TRAIN.available[None]})
     losses = []
     for training.epoch in range(30):
         losses.append(training.learn(np.arange(8)))
@@ -348,7 +350,9 @@ def test_a_kill_changes_nothing(
     assert children.train(tmp_path, moment, number, seconds) == -signal.SIGKILL
     found = [tmp_path / name for name in (CHECKPOINT, CHECKPOINT_BEFORE) if (tmp_path / name).exists()]
     assert (position(found[0]) if found else None) == left
+    assert len(list(tmp_path.glob(".*"))) == (moment in ("draft", "between names")), "a file that was being written"
     goes_on(tmp_path, whole)
+    assert {path.name for path in tmp_path.iterdir()} == {CHECKPOINT, CHECKPOINT_BEFORE, BEST, HISTORY}
 
 
 def test_a_kill_at_any_line(children: Nursery, whole: Path, tmp_path: Path) -> None:
@@ -396,6 +400,9 @@ def test_checkpoints_are_written_as_often_as_asked(tmp_path: Path, monkeypatch: 
 
 
 # checkpoints that do not fit -----------------------------------------------------------------------------------------
+
+
+ANEW = "No whole checkpoint is left, so the training begins anew."
 
 
 def other_records() -> Records:
@@ -452,6 +459,14 @@ def test_no_whole_checkpoint_at_all(whole: Path, half: Path) -> None:
     with pytest.warns(LeadwiseWarning) as told:
         goes_on(half, whole)
     assert [str(each.message).split()[0] for each in told] == [str(half / CHECKPOINT), str(half / CHECKPOINT_BEFORE)]
+    assert all(str(each.message).endswith(ANEW) for each in told)
+
+
+def test_the_only_checkpoint_is_truncated(whole: Path, half: Path) -> None:
+    truncate(half / CHECKPOINT, 0.5)
+    (half / CHECKPOINT_BEFORE).unlink()
+    with pytest.warns(LeadwiseWarning, match=rf"checkpoint\.safetensors is not a readable .*\. {ANEW}$"):
+        goes_on(half, whole)
 
 
 def truncate(path: Path, share: float) -> None:
@@ -526,6 +541,20 @@ def test_weights_that_are_no_numbers_are_not_kept(half: Path, whole: Path) -> No
     goes_on(half, whole)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_weight_beyond_half_precision(sign: int) -> None:
+    training = make_training(recipe=RECIPE.model_copy(update={"norm_batches": 0}))
+    training.averaged["last.bias"][1] = sign * 65504.0
+    assert training.evaluator().weights["last.bias"][1] == sign * 65504
+    training.averaged["last.bias"][1] = sign * 70_000.0
+    with pytest.raises(InputError) as caught:
+        training.evaluator()
+    assert str(caught.value) == (
+        "The weight last.bias of strong has come to 70000, where half precision ends at 65504; train with a lower "
+        "learning rate."
+    )
+
+
 def test_a_learning_rate_without_bounds(tmp_path: Path) -> None:
     recipe = RECIPE.model_copy(update={"learning_rate": 1e38})
     with pytest.raises(
@@ -567,6 +596,35 @@ def test_fewer_records_than_a_batch() -> None:
         InputError, match=r"^the train role has 30 records, fewer than one batch of 31; take a smaller b"
     ):
         make_training(recipe=Recipe(batch=31))
+
+
+def test_allocations_of_other_records() -> None:
+    masks = some_allocations()
+    with pytest.raises(InputError) as caught:
+        make_training(allocations=masks | {"mga": masks["mga"][:, :-1]})
+    assert str(caught.value) == (
+        "Policy mga has masks of shape (3, 29, 12), but the train role has 30 records; give masks of shape (budgets, "
+        "30, 12)."
+    )
+
+
+@pytest.mark.parametrize("shape", [(30, 12), (0, 30, 12), (3, 30, 11), (12, 3, 30)])
+def test_allocations_of_another_shape(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for a user
+    with pytest.raises(InputError, match=re.escape(f"Policy mga has masks of shape {shape}, but the train role")):
+        make_training(allocations={"mga": np.ones(shape, dtype=bool)})
+
+
+def test_allocations_that_no_record_can_have() -> None:
+    record, lead = np.argwhere(~TRAIN.available)[0]
+    masks = some_allocations()
+    masks["ccga"][2, record, lead] = True
+    with pytest.raises(InputError, match=f"^Policy ccga chose {LEADS[lead]} for record {TRAIN.ids[record]}, which la"):
+        make_training(allocations=masks)
+    masks["ccga"][2, record, lead] = False
+    masks["mga"][1, 4] = False
+    with pytest.raises(InputError, match=f"^Policy mga chose no lead for record {TRAIN.ids[4]}; every mask needs one"):
+        make_training(allocations=masks)
 
 
 def test_a_device_that_is_not_there() -> None:
@@ -686,7 +744,7 @@ def test_averaged_weights_get_batch_statistics_of_their_own() -> None:
 def test_averaged_weights_may_keep_the_statistics_of_the_way() -> None:
     training = make_training(recipe=RECIPE.model_copy(update={"norm_batches": 0}))
     training.learn(np.arange(8))
-    made = training._evaluator().weights
+    made = training.evaluator().weights
     for name, value in training.averaged.items():
         np.testing.assert_array_equal(made[name], value.numpy().astype(np.float16))
 
@@ -756,7 +814,7 @@ def test_a_batch_without_changes_is_what_the_evaluator_will_read() -> None:
     np.testing.assert_allclose(x, plain_batch(training, rows) * masks[..., None], rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(y, TRAIN.labels[rows])
     assert set(np.unique(masks)) == {0, 1}
-    read = training._evaluator().standardised(TRAIN.signals.millivolts(rows)) * masks[..., None]
+    read = training.evaluator().standardised(TRAIN.signals.millivolts(rows)) * masks[..., None]
     np.testing.assert_allclose(x, read, rtol=1e-4, atol=1e-5)
 
 
@@ -821,7 +879,7 @@ def test_masks_of_a_whole_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
         assert masks.any(axis=1).all()
         for row, mask, which in zip(rows, masks, source, strict=True):
             if which >= 0:
-                assert any(np.array_equal(mask, one & TRAIN.available[row]) for one in given[which][:, row])
+                assert any(np.array_equal(mask, one) for one in given[which][:, row])
             elif TRAIN.available[row].all():
                 assert mask.sum() in CARDINALITIES
 

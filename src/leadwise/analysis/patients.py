@@ -83,6 +83,7 @@ def patients_frame(effects: PatientEffects) -> pd.DataFrame:
     rows = [row(effects.facts, name, estimate) for name, estimate in _summaries(effects).items()]
     rows += [row(effects.facts, name, estimate) for name, estimate in _quartiles(effects).items()]
     rows.append(row(effects.facts, "spearman", _spearman(effects)))
+    rows += [row(effects.facts, "range", getattr(effects.delta, end)(), end) for end in ("min", "max")]
     for (name, label), members in _subgroups(effects).items():
         rows.append(row(effects.facts, "patients", float(members.sum()), label or name))
         rows.append(row(effects.facts, "mean", _group_mean(effects, effects.delta, members), label or name))

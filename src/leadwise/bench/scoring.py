@@ -16,7 +16,7 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
 from leadwise.evaluators.masks import random_masks
-from leadwise.evaluators.network import NetworkEvaluator
+from leadwise.evaluators.network import NetworkEvaluator, half_precision
 from leadwise.evaluators.scoring import Scorer
 
 RECORDS = 1024
@@ -31,9 +31,8 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     masks = random_masks(RECORDS, np.random.default_rng(0))
     distinct = len(np.unique(np.concatenate([positions[:, None], masks], axis=1), axis=0))
     torch.manual_seed(0)
-    network = MaskedResNet1D(len(records.label_names)).eval()
-    plain = PlainResNet(len(records.label_names)).load(network).eval()
-    weights = {key: value.numpy() for key, value in network.state_dict().items() if value.is_floating_point()}
+    state = MaskedResNet1D(len(records.label_names)).state_dict()
+    weights = half_precision("", {key: value.numpy() for key, value in state.items() if value.is_floating_point()})
 
     def scorer(engine: str) -> Scorer:
         evaluator = NetworkEvaluator(
@@ -49,6 +48,8 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
         )
         return Scorer(evaluator, records)
 
+    readers = {"torch": scorer("torch"), "exact": scorer("auto")}
+    plain = PlainResNet(len(records.label_names)).load(readers["torch"].evaluator.network()).eval()
     z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]
     m = torch.from_numpy(masks.astype(np.float32))
 
@@ -57,7 +58,6 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
             parts = [slice(start, start + EAGER_BATCH) for start in range(0, RECORDS, EAGER_BATCH)]
             return torch.sigmoid(torch.cat([plain(z[part], m[part]) for part in parts]).double()).numpy()
 
-    readers = {"torch": scorer("torch"), "exact": scorer("auto")}
     works = {name: partial(reader.pairs, positions, masks) for name, reader in readers.items()} | {"eager": eager}
     expected = eager()
     for name, work in works.items():

@@ -222,15 +222,16 @@ class Records:
             digest.update(chunk.tobytes())
         return digest.hexdigest()
 
+    @property
+    def sealed(self) -> int:
+        """How many of these records lie under the seal."""
+        return 0 if self.cohort.token is not None else int(self.cohort.roles.sealed(self.folds).sum())
+
     def _refuse_if_sealed(self, what: str) -> None:
-        if self.cohort.token is not None:
-            return
-        roles = self.cohort.roles
-        sealed = int(roles.sealed(self.folds).sum())
-        if sealed:
-            folds = ", ".join(map(str, roles.sealed_folds))
+        if self.sealed:
+            folds = ", ".join(map(str, self.cohort.roles.sealed_folds))
             raise SealedRole(
-                f"The {what} of {self.name} cannot be read: {sealed} of its {len(self)} records belong to the "
+                f"The {what} of {self.name} cannot be read: {self.sealed} of its {len(self)} records belong to the "
                 f"{SEALED_ROLE} role (fold {folds}), which stays sealed until a bundle is frozen; use another role."
             )
 

@@ -7,10 +7,12 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Bool, Int
 
-from leadwise.errors import PlanError
+from leadwise.errors import PlanError, right_one
 
 ROLES = ("train", "validation", "selection", "audit", "evaluation")
 SEALED_ROLE = "evaluation"
+SCORED = ("audit", SEALED_ROLE)
+"""Roles that are scored after the freeze, in this order."""
 FOLDS = range(1, 11)
 
 
@@ -36,7 +38,7 @@ class Roles:
         owner: dict[int, str] = {}
         for role, folds in self.folds.items():
             if role not in ROLES:
-                raise PlanError(f"'{role}' is not a role; the roles are {', '.join(ROLES)}.")
+                raise PlanError(f"'{role}' is not a role; {right_one(role, ROLES)}")
             if not folds:
                 raise PlanError(f"The {role} role names no fold; give it at least one, or leave the role out.")
             for fold in folds:

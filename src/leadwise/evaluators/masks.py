@@ -1,9 +1,13 @@
 """Masks of exact cardinality, which evaluators are trained and compared on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.leads import LEADS
 
 CARDINALITIES = (1, 2, 3, 4, 6, 8, 12)
 
@@ -38,6 +42,23 @@ def training_masks(
         own = source == number
         masks[own] = allocation[rng.integers(len(allocation), size=int(own.sum())), rows[own]]
     return possible_masks(masks, available[rows]), source
+
+
+def check_allocations(allocations: Mapping[str, Bool[np.ndarray, "budgets n 12"]], train: Records) -> None:
+    """Raise unless every policy has, for each training record, masks of leads that the record has."""
+    for policy, masks in allocations.items():
+        if masks.ndim != 3 or not len(masks) or masks.shape[1:] != (len(train), len(LEADS)):
+            raise InputError(
+                f"Policy {policy} has masks of shape {masks.shape}, but {train.name} has {len(train)} records; "
+                f"give masks of shape (budgets, {len(train)}, {len(LEADS)})."
+            )
+        absent, empty = masks & ~train.available, ~masks.any(axis=2)
+        if absent.any():
+            _, record, lead = np.argwhere(absent)[0]
+            raise InputError(f"Policy {policy} chose {LEADS[lead]} for record {train.ids[record]}, which lacks it.")
+        if empty.any():
+            _, record = np.argwhere(empty)[0]
+            raise InputError(f"Policy {policy} chose no lead for record {train.ids[record]}; every mask needs one.")
 
 
 def possible_masks(masks: Bool[np.ndarray, "n 12"], available: Bool[np.ndarray, "n 12"]) -> Bool[np.ndarray, "n 12"]:

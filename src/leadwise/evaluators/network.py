@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Float16, Float32, Float64, Int
 from scipy.special import expit
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import InputError, one_line
 from leadwise.evaluators.contract import register_evaluator
 from leadwise.evaluators.engines import BATCH, Engine, build_engine
 from leadwise.store import read_tensors, write_tensors
@@ -111,7 +111,7 @@ class NetworkEvaluator:
                 raise ValueError("mean and scale need one number a lead")
             evaluator.network()
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-            raise InputError(f"{path} is not a whole network evaluator ({error}); save it again.") from None
+            raise InputError(f"{path} is not a whole network evaluator ({one_line(error)}); save it again.") from None
         return evaluator
 
     def on(self, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
@@ -144,6 +144,20 @@ class NetworkEvaluator:
         return build_engine(self.network(), self.engine, self.device)
 
 
+def half_precision(name: str, weights: Mapping[str, Float32[np.ndarray, "..."]]) -> Weights:
+    """The weights of a network as they are kept."""
+    rounded = {}
+    for key, weight in weights.items():
+        with np.errstate(over="ignore"):
+            rounded[key] = weight.astype(np.float16)
+        if not np.isfinite(rounded[key]).all():
+            raise InputError(
+                f"The weight {key} of {name} has come to {np.abs(weight).max():g}, where half precision ends at "
+                f"{np.finfo(np.float16).max:.0f}; train with a lower learning rate."
+            )
+    return rounded
+
+
 _SETTINGS = ("name", "labels", "sampling_rate", "widths", "facts")
 
 
@@ -172,7 +186,7 @@ class _PreparedNetwork:
 
 def pretrained(name: str = "strong") -> NetworkEvaluator | None:
     """The network that ships under this name, trained on PTB-XL's folds 1 to 6; None if none does."""
-    path = Path(str(files("leadwise") / "pretrained" / f"{name}.safetensors"))
+    path = Path(str(files("leadwise") / "pretrained" / "evaluators" / f"{name}.safetensors"))
     return NetworkEvaluator.load(path) if path.exists() else None
 
 

@@ -12,7 +12,7 @@ Amount = Annotated[float, Field(ge=0)]
 class Recipe(BaseModel):
     """Settings of a training; the defaults are the recipe of the shipped weights."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     epochs: Count = 48
     batch: Count = 128

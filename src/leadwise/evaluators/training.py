@@ -23,14 +23,14 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, LeadwiseWarning
 from leadwise.evaluators.devices import find_device, keep_freed_memory
 from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
-from leadwise.evaluators.masks import frozen_masks, possible_masks, training_masks
-from leadwise.evaluators.network import NetworkEvaluator
+from leadwise.evaluators.masks import check_allocations, frozen_masks, possible_masks, training_masks
+from leadwise.evaluators.network import NetworkEvaluator, half_precision
 from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import STATISTICS, lead_statistics
 from leadwise.metrics import nll
 from leadwise.progress import Bar, progress
-from leadwise.store import atomic_file, read_tensors, write_tensors
+from leadwise.store import atomic_file, read_tensors, remove_drafts, write_tensors
 
 FORMAT = "leadwise training checkpoint 1"
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.safetensors", "checkpoint.before.safetensors"
@@ -80,6 +80,7 @@ class Training:
         device: str = "auto",
     ) -> None:
         allocations = dict(sorted((allocations or {}).items()))  # their order decides who gets whose mask
+        check_allocations(allocations, train)
         keep_freed_memory()
         if len(train) < recipe.batch:
             raise InputError(
@@ -242,7 +243,7 @@ class Training:
         last = self.epoch >= self.recipe.epochs - self.recipe.full_epochs
         if not (last or (self.epoch + 1) % self.recipe.validate_every == 0):
             return None
-        candidate = self._evaluator()
+        candidate = self.evaluator()
         value = random_mask_nll(candidate, self.validation)
         if self.best is None or value < self.best.facts["nll"]:
             candidate.facts |= {"epoch": self.epoch + 1, "nll": value}
@@ -251,7 +252,7 @@ class Training:
                 candidate.save(self.directory / BEST)
         return value
 
-    def _evaluator(self) -> NetworkEvaluator:
+    def evaluator(self) -> NetworkEvaluator:
         """The averaged weights, rounded to half precision, as an evaluator."""
         return NetworkEvaluator(
             self.name,
@@ -260,7 +261,7 @@ class Training:
             self.widths,
             self.mean,
             self.scale,
-            {key: value.cpu().numpy().astype(np.float16) for key, value in self._settled().items()},
+            half_precision(self.name, {key: value.cpu().numpy() for key, value in self._settled().items()}),
             dict(self.facts),
             engine="torch",
             device=str(self.device),
@@ -333,18 +334,23 @@ class Training:
         if not self.directory:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
-        for name in (CHECKPOINT, CHECKPOINT_BEFORE):
-            path = self.directory / name
+        damaged, instead = dict[Path, str](), "No whole checkpoint is left, so the training begins anew."
+        for path in (self.directory / CHECKPOINT, self.directory / CHECKPOINT_BEFORE):
             if not path.exists():
                 continue
             try:
                 tensors, facts = read_tensors(path, FORMAT)
             except InputError as error:
-                warnings.warn(f"{error} Going on from the checkpoint before it.", LeadwiseWarning, stacklevel=4)
-                path.unlink()  # it must not take the place of the one before
+                damaged[path] = str(error)
                 continue
             self._restore(path, tensors, facts)
+            instead = "Going on from the checkpoint before it."
             break
+        for path, problem in damaged.items():
+            warnings.warn(f"{problem} {instead}", LeadwiseWarning, stacklevel=4)
+            path.unlink()  # it must not take the place of the one before
+        for name in (CHECKPOINT, CHECKPOINT_BEFORE, BEST, HISTORY):
+            remove_drafts(self.directory / name)
         history = self.directory / HISTORY
         if history.exists():
             lines = history.read_text().splitlines(keepends=True)[: self.epoch]  # later epochs will be done again
