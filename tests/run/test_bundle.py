@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from leadwise.errors import InputError
-from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, write_bundle
+from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, pretrained_bundle, write_bundle
+from leadwise.run.plan import read_plan
 from leadwise.store import file_sha256
+from leadwise.study.run import find_plan
 
 
 @pytest.fixture
@@ -23,8 +25,9 @@ def bundle(tmp_path: Path) -> Bundle:
         "evaluators": {"controlled": source / "controlled.safetensors"},
         "policies": {},
         "references": {"controlled": source / "controlled.csv"},
+        "tables": {"seeds": source / "seeds.csv"},
     }
-    write_bundle(tmp_path / "bundle", source / "mine.toml", parts, {"seeds": source / "seeds.csv"})
+    write_bundle(tmp_path / "bundle", source / "mine.toml", parts)
     shutil.rmtree(source)
     return Bundle(tmp_path / "bundle")
 
@@ -34,7 +37,7 @@ def test_a_bundle_lists_all_it_holds(bundle: Bundle) -> None:
         "evaluators/controlled.safetensors",
         "plan.toml",
         "references/controlled.csv",
-        "seeds.csv",
+        "tables/seeds.csv",
     ]
     assert bundle.problems() == []
     assert bundle.sha256 == file_sha256(bundle.path / CONTENTS)
@@ -64,7 +67,7 @@ def test_every_changed_missing_or_added_file_is_named(bundle: Bundle) -> None:
 def test_its_hash_is_of_everything(bundle: Bundle) -> None:
     before = bundle.sha256
     facts = json.loads((bundle.path / CONTENTS).read_text())
-    facts["files"]["seeds.csv"] = "0" * 64
+    facts["files"]["tables/seeds.csv"] = "0" * 64
     (bundle.path / CONTENTS).write_text(json.dumps(facts))
     assert Bundle(bundle.path).sha256 != before
 
@@ -81,3 +84,13 @@ def test_damaged_contents_are_named(bundle: Bundle, content: str) -> None:
 def test_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is no frozen bundle: it has no bundle\.json\.$"):
         Bundle(tmp_path)
+
+
+def test_the_bundle_that_ships_is_what_was_frozen() -> None:
+    """Every file, and everything in it can be used: policies find the evaluators that they were trained with."""
+    shipped = Bundle(pretrained_bundle())
+    assert shipped.problems() == []
+    assert shipped.plan == read_plan(find_plan("ptbxl"))
+    assert {"controlled", "strong", "mask-robust"} <= set(shipped.evaluators)
+    assert {"ecg-on-demand", "mga", "ccga", "strong-mga", "cohort-state", "random-subset"} <= set(shipped.policies)
+    assert sum(len(shipped.references[name].candidates) for name in ("controlled", "strong")) == 2 * 2_212

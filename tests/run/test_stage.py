@@ -189,6 +189,17 @@ def test_a_damaged_list_of_outputs_is_named(kitchen: Kitchen, content: str) -> N
         read_artifact(place)
 
 
+def test_what_a_stage_needs_and_is_not_there_is_named(kitchen: Kitchen) -> None:
+    def nothing(_work: Work) -> None: ...
+
+    runner = kitchen.runner()
+    with pytest.raises(InputError, match=r"^The cohort has no validation role, which the stage tasting needs\.$"):
+        runner.run(Stage("tasting", nothing, ("role:train", "role:validation")))
+    with pytest.raises(InputError, match=r"^The stage tasting needs bread, which is not done\.$"):
+        runner.run(Stage("tasting", nothing, ("bread",)))
+    assert kitchen.receipts() == []
+
+
 def test_stages_come_after_what_they_need() -> None:
     def nothing(_work: Work) -> None: ...
 

@@ -33,18 +33,22 @@ KINDS = {
     "network": "artifacts/strong/*/strong.safetensors",
     "policy": "artifacts/mga/*/mga.safetensors",
     "control": "artifacts/random-subset/*/random-subset.safetensors",
-    "references": "artifacts/references-strong/*/strong.csv",
+    "references": "artifacts/references-strong-2/*/strong.csv",
     "history": "artifacts/strong-seed-1/*/history.csv",
     "seeds": "artifacts/strong/*/seeds.csv",
-    "splits": "artifacts/cohort/*/splits.csv",
+    "splits": "artifacts/cohort/*/splits.parquet",
     "frozen list": "artifacts/freeze/*/bundle.json",
     "scores": "artifacts/evaluation/*/records.parquet",
     "bundled evaluator": "bundle/evaluators/mask-robust.safetensors",
     "bundled policy": "bundle/policies/ccga.safetensors",
     "bundled references": "bundle/references/controlled.csv",
     "bundled plan": "bundle/plan.toml",
+    "bundled table": "bundle/tables/headroom.parquet",
     "result": "results/contrasts.csv",
     "large result": "results/records.parquet",
+    "figure": "figures/figure2.svg",
+    "LaTeX table": "tables/interactions.tex",
+    "report": "report.html",
 }
 
 
@@ -168,7 +172,7 @@ def test_a_damaged_manifest_is_named(run: Path, content: str) -> None:
         file.write_bytes(whole)
 
 
-@pytest.mark.parametrize("field", ["head", "bundle", "receipts", "results"])
+@pytest.mark.parametrize("field", ["head", "bundle", "receipts", "results", "report"])
 def test_a_manifest_that_says_something_else_is_named(run: Path, field: str) -> None:
     file = run / "manifest.json"
     whole = file.read_bytes()

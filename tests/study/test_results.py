@@ -1,5 +1,6 @@
 """The tables of a study: their columns, how many rows the plan implies, and their numbers from the records alone."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from leadwise.leads import LeadSet
 from leadwise.metrics import METRICS
-from leadwise.study.results import INTERACTIONS, PAIRS, PARQUET_ONLY
+from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY
 from study.test_run import finished_run
 
 POLICIES = 7
@@ -48,6 +49,7 @@ def test_columns_are_those_of_the_design(tables: dict[str, pd.DataFrame], name: 
 
 def test_every_table_is_there_as_csv_and_parquet(results: Path, tables: dict[str, pd.DataFrame]) -> None:
     more = {"modal_sets", "headroom", "seeds", "boundary", "splits", "reliability", "replicates", "patient_effects"}
+    more |= {"resamples", "gap_closed", "hypotheses", "published", "claims", "claim_cells"}
     assert set(tables) == set(COLUMNS) | more
     assert {file.stem for file in results.glob("*.csv")} == set(tables) - set(PARQUET_ONLY)
     for file in results.glob("*.csv"):
@@ -70,6 +72,8 @@ def test_rows_are_as_many_as_the_plan_implies(tables: dict[str, pd.DataFrame]) -
     assert len(tables["references"]) == metrics * (3 * (1 + len(BUDGETS)) + 2)
     assert len(tables["evaluator_quality"]) == (roles + 1) * 5 * 2 * 5
     assert len(tables["seeds"]) == 2 * 2
+    assert len(tables["gap_closed"]) == roles * metrics * len(ALIGNED) * len(SEARCHED)
+    assert len(tables["resamples"]) == roles
     assert len(tables["replicates"]) == 20 * len(tables["contrasts"])
     scored = tables["splits"].set_index("role").loc[["audit", "evaluation"], "records"].sum()
     assert len(tables["allocations"]) == POLICIES * len(BUDGETS) * scored
@@ -166,3 +170,22 @@ def test_one_seed_was_chosen_by_the_selection_role(tables: dict[str, pd.DataFram
     selection = tables["seeds"].query("role == 'selection'").set_index("seed")
     assert selection["chosen"].sum() == 1
     assert selection["value"].idxmin() == selection["chosen"].idxmax()
+
+
+def test_the_share_of_the_gap_is_what_the_contrasts_say(tables: dict[str, pd.DataFrame]) -> None:
+    facts = ["role", "policy", "k", "metric", "evaluator", "reference_evaluator"]
+    delta = tables["contrasts"].set_index(facts)["delta"]
+    for row in tables["gap_closed"].itertuples():
+        before, after = (
+            delta[row.role, policy, row.k, row.metric, "strong", "strong"] for policy in ("mga", row.policy)
+        )
+        expected = [before, after, (before - after) / before]
+        np.testing.assert_allclose([row.d_baseline, row.d_policy, row.share], expected, rtol=1e-12)
+
+
+def test_all_intervals_of_a_role_share_one_resample(tables: dict[str, pd.DataFrame]) -> None:
+    for row in tables["resamples"].itertuples():
+        patients = tables["records"].query("role == @row.role")["patient"].unique()
+        assert row.patients == len(patients)
+        drawn = np.random.default_rng(row.seed).multinomial(len(patients), [1 / len(patients)] * len(patients), 20)
+        assert row.sha256 == sha256(drawn.astype("<i8").tobytes()).hexdigest()

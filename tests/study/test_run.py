@@ -68,10 +68,10 @@ def copied(finished: Path, tmp_path: Path) -> Path:
 
 
 def hashes(directory: Path) -> dict[str, str]:
-    """Every file of finished artifacts, bundle and results; not what a kill left behind."""
+    """Every file of finished artifacts, bundle, results, figures and tables; not what a kill left behind."""
     return {
         str(file.relative_to(directory)): file_sha256(file)
-        for part in ("artifacts", "bundle", "results")
+        for part in ("artifacts", "bundle", "results", "figures", "tables")
         for file in sorted((directory / part).rglob("*"))
         if file.is_file() and not any(p.startswith(".") or p.endswith(".unfinished") for p in file.parts[-3:])
     }
@@ -88,7 +88,7 @@ def begun(directory: Path, since: int) -> set[str]:
 
 def planned(plan: Path) -> list[str]:
     """Every stage in the order in which it is done."""
-    return [stage.name for stage in in_order(stages(read_plan(plan), []))] + ["development", "audit", "evaluation"]
+    return [stage.name for stage in in_order(stages(read_plan(plan), []))] + ["audit", "evaluation"]
 
 
 # done once -----------------------------------------------------------------------------------------------------------
@@ -114,9 +114,9 @@ def test_every_stage_is_done_once_and_the_receipts_say_so(finished: Path) -> Non
 def test_nothing_but_finished_work_is_left(finished: Path) -> None:
     left = [path for path in (finished / "artifacts").glob("*/*") if not (path / "outputs.json").exists()]
     assert left == []
-    assert sorted(path.name for path in finished.iterdir()) == sorted(
-        [".lock", "artifacts", "bundle", "cohort-160-3", "ledger.jsonl", "manifest.json", "plan.toml", "results"]
-    )
+    files = [".lock", "ledger.jsonl", "manifest.json", "plan.toml", "report.html"]
+    directories = ["artifacts", "bundle", "cohort-160-3", "figures", "results", "tables"]
+    assert sorted(path.name for path in finished.iterdir()) == sorted(files + directories)
 
 
 def test_again_nothing_is_done_and_all_is_the_same(finished: Path, copied: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_change_of_the_plan_redoes_what_depends_on_it(copied: Path, tmp_path: 
     changed, count = tmp_path / "changed.toml", len(events(copied))
     changed.write_text(PLAN.replace("neighbours = 10", "neighbours = 9"))
     run_study(changed, copied)
-    redone = {"ecg-on-demand", "mga", "ccga", "strong-mga", "freeze", "development", "audit", "evaluation"}
+    redone = {"ecg-on-demand", "mga", "ccga", "strong-mga", "freeze", "audit", "evaluation"}
     # only CCGA has neighbours: the other policies come out the same, and what depends on them is not done again
     assert begun(copied, count) == redone
     assert verify(copied) == []
@@ -146,8 +146,17 @@ def test_words_of_the_plan_that_decide_nothing_redo_little(copied: Path, tmp_pat
     changed, count = tmp_path / "changed.toml", len(events(copied))
     changed.write_text(PLAN.replace('"tiny"', '"small"'))
     run_study(changed, copied)
-    assert begun(copied, count) <= {"freeze", "development", "audit", "evaluation"}
+    assert begun(copied, count) <= {"freeze", "audit", "evaluation"}
     assert verify(copied) == []
+
+
+def test_another_budget_of_the_strong_search_redoes_no_other(copied: Path, tmp_path: Path) -> None:
+    changed, count = tmp_path / "changed.toml", len(events(copied))
+    changed.write_text(PLAN.replace("search = [1, 2]", "search = [1, 2, 4]"))
+    run_study(changed, copied)
+    assert begun(copied, count) == {"references-strong-4", "freeze", "audit", "evaluation"}
+    contrasts = pd.read_csv(copied / "results" / "contrasts.csv")
+    assert set(contrasts[contrasts["evaluator"] == "strong"]["k"]) == {2, 4}
 
 
 def test_another_synthetic_cohort_is_made_when_the_plan_asks_for_it(tmp_path: Path) -> None:
@@ -185,11 +194,14 @@ def test_before_the_freeze_only_fingerprints_and_counts_are_taken_of_it(finished
     """The evaluation role begins after the freeze ends; of its labels not even the prevalence is told before."""
     told = events(finished)
     assert told.index(("end", "freeze")) < told.index(("begin", "audit")) < told.index(("begin", "evaluation"))
-    splits = pd.read_csv(finished / "bundle" / "splits.csv").set_index("role")
+    splits = pd.read_parquet(finished / "bundle" / "tables" / "splits.parquet").set_index("role")
     prevalence = [column for column in splits if column.startswith("prevalence") or column == "all_zero"]
     assert len(prevalence) == 6
     assert splits.loc["evaluation", prevalence].isna().all()
     assert splits.drop("evaluation")[prevalence].notna().all(axis=None)
+    told_later = pd.read_csv(finished / "results" / "splits.csv").set_index("role")
+    assert told_later.loc["evaluation", prevalence].notna().all()
+    assert list(told_later.index) == list(splits.index)
     needs = {need for stage in stages(read_plan(finished / "plan.toml"), []) for need in stage.needs}
     assert "role:audit" not in needs
     assert "role:evaluation" not in needs
@@ -206,7 +218,7 @@ def test_only_an_unchanged_bundle_opens_the_seal(finished: Path, tmp_path: Path)
     assert opened.token.bundle == bundle.sha256
     with pytest.raises(SealedRole):
         _ = cohort["evaluation"].signals
-    (bundle.path / "seeds.csv").write_text("something else")
+    (bundle.path / "tables" / "seeds.csv").write_text("something else")
     with pytest.raises(InputError, match=r"does not open the seal: .*seeds\.csv was changed after it was made"):
         bundle.open(cohort)
 
@@ -217,11 +229,14 @@ def test_a_bundle_elsewhere_gives_the_same_results(finished: Path, tmp_path: Pat
     directory, scored = evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", role)
     assert scored == (role or "evaluation")
     names = {file.name for file in directory.results.glob("*.parquet")}
-    assert names == {file.name for file in (finished / "results").glob("*.parquet")} - {"headroom.parquet"}
-    for name in names - {f"{table}.parquet" for table in ("references", "splits", "seeds", "boundary")}:
+    assert names == {file.name for file in (finished / "results").glob("*.parquet")}
+    # what the publication says of the evaluation role is put to the audit role where that alone was scored
+    beside = {f"{name}.parquet" for name in ("published", "claims", "claim_cells", "references")}
+    for name in names - beside:
         ours, theirs = (pd.read_parquet(place / name) for place in (directory.results, finished / "results"))
-        theirs = theirs[theirs["role"] == scored].reset_index(drop=True)
-        pd.testing.assert_frame_equal(ours.reset_index(drop=True), theirs, check_exact=True)
+        ours, theirs = (table[table["role"] == scored].reset_index(drop=True) for table in (ours, theirs))
+        pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
+    assert (directory.path / "report.html").exists()
     assert verify(directory.path) == []
     assert events(directory.path) == [("bundle", ""), ("begin", scored), ("end", scored), ("results", "")]
     evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", role)
@@ -317,8 +332,8 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     inside: dict[str, list[tuple[str, object, object]]] = {
         "strong-seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
         "mask-robust": [("call", training, 3 + rng.randrange(3))],
-        "references-strong": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
-        "references-controlled": [("call", "leadwise.references _Ledger add", rng.randrange(200))],
+        "references-strong-2": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
+        "references-controlled-4": [("call", "leadwise.references _Ledger add", rng.randrange(200))],
         "strong-mga": [("call", scorer, rng.randrange(3))],
         "audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.results paired_frame".strip(), 0)],
         "evaluation": [("call", "leadwise.study.results RoleResults _reading_rows", 0)],
@@ -338,7 +353,9 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
         points.append(rng.choice(moments))
     replacing = "leadwise.study.run shutil rmtree"
     points += [("call", replacing, n) for n in (0, 1, 2, 3)]
-    return [*points, ("receipt", ["results", ""], "torn"), ("receipt", ["results", ""], "written")]
+    points += [("receipt", ["results", ""], moment) for moment in ("torn", "written")]
+    points.append(("call", "leadwise.report.figures _write", rng.randrange(12)))
+    return [*points, ("call", "leadwise.run.manifest atomic_file", 0)]
 
 
 def test_killed_in_every_stage_it_comes_to_the_same_end(finished: Path, tmp_path: Path) -> None:
@@ -351,5 +368,6 @@ def test_killed_in_every_stage_it_comes_to_the_same_end(finished: Path, tmp_path
     assert done.returncode == 0, done.stderr
     assert hashes(out) == hashes(finished)
     assert verify(out) == []
+    assert {path.name for path in out.iterdir()} == {path.name for path in finished.iterdir()}, "no drafts are left"
     ended = [stage for event, stage in events(out) if event == "end"]
     assert sorted(ended) == sorted(planned(plan)), "each is finished once"

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.roles import Token
@@ -75,16 +78,27 @@ class Bundle:
     def references(self) -> dict[str, References]:
         return {name: References.load(file) for name, file in self._of("references").items()}
 
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """What was said before the freeze about the roles that were used for fitting and choosing."""
+        return {
+            name: pd.read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+            for name, file in self._of("tables").items()
+        }
+
     def _of(self, kind: str) -> dict[str, Path]:
         return {Path(name).stem: self.path / name for name in self.files if Path(name).parent.name == kind}
 
 
-def write_bundle(
-    directory: Path, plan: Path, parts: Mapping[str, Mapping[str, Path]], tables: Mapping[str, Path]
-) -> None:
-    """Copy evaluators, policies and references (by kind and name), tables and the plan, and list them with hashes."""
+def pretrained_bundle() -> Path:
+    """The bundle that ships with leadwise: the published protocol on PTB-XL, frozen before the evaluation role."""
+    return Path(str(files("leadwise") / "pretrained"))
+
+
+def write_bundle(directory: Path, plan: Path, parts: Mapping[str, Mapping[str, Path]]) -> None:
+    """Copy evaluators, policies, references and tables (by kind and name) and the plan, and list them with hashes."""
     files = {f"{kind}/{name}{file.suffix}": file for kind, named in parts.items() for name, file in named.items()}
-    files |= {f"{name}{file.suffix}": file for name, file in tables.items()} | {"plan.toml": plan}
+    files["plan.toml"] = plan
     for name, file in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, directory / name)

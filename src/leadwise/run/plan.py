@@ -1,24 +1,32 @@
 """The plan of a study, read from TOML and validated before anything runs."""
 
+import re
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
-from leadwise.errors import PlanError
+from leadwise.errors import PlanError, right_one
 from leadwise.evaluators.recipe import Count, Recipe, Share
 from leadwise.leads import LEADS
 
 Budget = Annotated[int, Field(ge=1, le=12)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+PolicyName = Literal[
+    "ecg-on-demand", "mga", "ccga", "strong-mga", "strong-mga-controlled-state", "cohort-state", "random-subset"
+]
+EvaluatorName = Literal["controlled", "controlled-unbalanced", "controlled-recalibrated", "strong", "mask-robust"]
+ReferenceName = Literal["own", "controlled", "controlled-unbalanced", "controlled-recalibrated", "strong"]
+"""An evaluator that references are searched for, or whichever evaluator a contrast is under."""
+MetricName = Literal["nll", "brier", "ece"]
 
 
 class Part(BaseModel):
     """A part of a plan."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class CohortPlan(Part):
@@ -27,7 +35,7 @@ class CohortPlan(Part):
     kind: Literal["ptbxl", "synthetic"] = "ptbxl"
     records: Count | None = None
     """Of a synthetic cohort."""
-    seed: int = 1
+    seed: Seed = 1
 
 
 class ControlledPlan(Part):
@@ -36,13 +44,13 @@ class ControlledPlan(Part):
     repeats: Count = 4
     strength: Annotated[float, Field(gt=0)] = 0.1
     clip: Annotated[float, Field(gt=0)] = 3.0
-    seed: int = 20260901
+    seed: Seed = 20260901
 
 
 class StrongPlan(Part):
     """The strong evaluator: one network for each seed, of which the selection role picks one."""
 
-    seeds: Annotated[list[int], Field(min_length=1)] = [20060928]
+    seeds: Annotated[list[Seed], Field(min_length=1)] = [20060928]
     widths: Annotated[list[Count], Field(min_length=4, max_length=4)] = [64, 96, 160, 256]
     recipe: Recipe = Recipe()
     search: list[Budget] = [1, 2, 3, 4, 6, 8]
@@ -52,7 +60,7 @@ class StrongPlan(Part):
 class MaskRobustPlan(Part):
     """The mask-robust evaluator: the strong one's network, trained on policies' allocations too."""
 
-    seed: int = 20060928
+    seed: Seed = 20060928
     recipe: Recipe = Recipe()
 
 
@@ -65,7 +73,7 @@ class PoliciesPlan(Part):
     epochs: Count = 20
     batch: Count = 1024
     neighbours: Count = 200
-    seed: int = 0
+    seed: Seed = 0
     first_lead: str | None = None
     """Where every deployable policy begins; by default the controlled evaluator's best single lead."""
 
@@ -74,7 +82,7 @@ class BootstrapPlan(Part):
     """The one resample of patients that all intervals share."""
 
     replicates: Count = 1000
-    seed: int = 20270909
+    seed: Seed = 20270909
 
 
 class Hypothesis(Part):
@@ -82,12 +90,13 @@ class Hypothesis(Part):
 
     level: Literal["primary", "supporting", "secondary", "post hoc"]
     quantity: Literal["interaction", "contrast", "paired"]
-    policies: list[str]
-    evaluator: str
-    baseline: str | None = None
-    reference: str = "own"
-    budgets: list[Budget]
-    metrics: list[str]
+    policies: Annotated[list[PolicyName], Field(min_length=1)]
+    evaluator: EvaluatorName
+    baseline: EvaluatorName | None = None
+    """Of an interaction."""
+    reference: ReferenceName = "own"
+    budgets: Annotated[list[Budget], Field(min_length=1)]
+    metrics: Annotated[list[MetricName], Field(min_length=1)]
     expected: Literal["above zero", "below zero"]
 
 
@@ -126,8 +135,26 @@ class Plan(Part):
             )
         first = self.policies.first_lead
         if first is not None and first not in LEADS:
-            raise PlanError(f"'policies.first_lead' is '{first}', which is no lead; there are {', '.join(LEADS)}.")
+            raise PlanError(f"'policies.first_lead' is '{first}', which is no lead; {right_one(first, LEADS)}")
+        for number, hypothesis in enumerate(self.hypotheses, start=1):
+            self._check_hypothesis(f"hypotheses.{number}", hypothesis)
         return self
+
+    def _check_hypothesis(self, where: str, hypothesis: Hypothesis) -> None:
+        """Raise unless a hypothesis is about something that the study will have."""
+        unknown = sorted(set(hypothesis.budgets) - set(self.budgets))
+        if unknown:
+            known = ", ".join(map(str, self.budgets))
+            raise PlanError(
+                f"'{where}.budgets' has {unknown[0]}, which is none of the study's 'budgets'; take {known}."
+            )
+        if (hypothesis.quantity == "interaction") != (hypothesis.baseline is not None):
+            do = "name the evaluator to compare with" if hypothesis.baseline is None else "leave it out"
+            raise PlanError(f"'{where}.baseline' belongs to an interaction, to no other quantity; {do}.")
+        if hypothesis.quantity == "paired" and len(hypothesis.policies) != 2:
+            raise PlanError(
+                f"'{where}.policies' has {len(hypothesis.policies)}, but a paired comparison is of two; name two."
+            )
 
     def cohort_roles(self) -> Roles:
         return _as_roles(self.roles)
@@ -153,16 +180,41 @@ def read_plan(path: str | Path) -> Plan:
         raise PlanError(f"{path}: {_first_problem(error)}") from None
 
 
+_KINDS = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
+"""What a value should have been, by pydantic's name for the mistake."""
+
+
 def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    *path, last = map(str, problem["loc"])
-    where = ".".join([*path, last])
-    if problem["type"] == "extra_forbidden":
-        part: Any = Plan
-        for name in path:
-            part = part.model_fields[name].annotation
-        near = get_close_matches(last, part.model_fields, n=1)
-        whole = f"'{'.'.join(path)}'" if path else "a plan"
-        known = f"did you mean '{near[0]}'?" if near else f"{whole} has {', '.join(part.model_fields)}."
-        return f"'{where}' is not part of a plan; {known}"
-    return f"'{where}' is {problem['input']!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."
+    # a key that is misspelt is also missing; the misspelling says more
+    problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    kind, value, path = problem["type"], problem["input"], problem["loc"]
+    where = ".".join(str(step + 1 if isinstance(step, int) else step) for step in path)  # people count from one
+    if kind == "extra_forbidden":
+        return f"'{where}' is not part of a plan; {right_one(path[-1], _part(path[:-1]).model_fields)}"
+    if kind == "missing":
+        return f"'{where}' is missing; add it."
+    words: dict[type, str] = {dict: "a table", list: "a list", str: f"'{value}'"}
+    shown = words.get(type(value), str(value).lower())  # as TOML has it
+    if kind == "literal_error":
+        possible = re.findall("'([^']*)'", problem["ctx"]["expected"])
+        return f"'{where}' is {shown}; {right_one(value, possible)}"
+    if kind in _KINDS:
+        return f"'{where}' is {shown}; it should be {_KINDS[kind]}."
+    said = problem["msg"].replace("Input", "it").replace(" after validation", "")
+    return f"'{where}' is {shown}: {said[0].lower()}{said[1:]}."
+
+
+def _part(path: tuple[int | str, ...]) -> type[BaseModel]:
+    """The part of a plan that a path of keys and positions leads to."""
+    part: Any = Plan
+    for step in path:
+        part = get_args(part)[0] if isinstance(step, int) else part.model_fields[step].annotation
+    return part

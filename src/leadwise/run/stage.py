@@ -14,8 +14,10 @@ import rfc8785
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
-from leadwise.store import atomic_directory, atomic_file, file_sha256
+from leadwise.store import atomic_directory, atomic_file, file_sha256, remove_drafts
 
+Tell = Callable[[str], None]
+"""Is told a line whenever a stage begins or ends."""
 OUTPUTS = "outputs.json"
 """In every artifact: what it was made from, and the hash of each of its files."""
 
@@ -66,16 +68,56 @@ class Artifact:
         return sha256(rfc8785.dumps(dict(self.outputs))).hexdigest()
 
 
+class MissingInput(InputError):
+    """A stage needs a role that the cohort does not have, or a stage that is not done."""
+
+
 @dataclass
-class Runner:
-    """Runs stages in a directory, finds finished ones, and writes a receipt before and after each."""
+class Finder:
+    """Finds what stages have made; it writes nothing."""
 
     directory: RunDirectory
-    ledger: Ledger
     roles: Mapping[str, str]
     """Fingerprint of the records of each role that the cohort has."""
-    study: Any
     done: dict[str, Artifact] = field(default_factory=dict)
+
+    def find(self, stage: Stage) -> Artifact | None:
+        """The artifact of a stage whose inputs are all known, if it was made before."""
+        return read_artifact(self.place(stage))
+
+    def place(self, stage: Stage) -> Path:
+        """Where the artifact of a stage lies when it is made."""
+        return self.directory.artifacts / stage.name / self.key(stage)[:16]
+
+    def key(self, stage: Stage) -> str:
+        facts = {"stage": stage.name, "version": stage.version, "settings": stage.settings}
+        return sha256(rfc8785.dumps(facts | {"inputs": self.inputs(stage)})).hexdigest()
+
+    def inputs(self, stage: Stage) -> dict[str, str]:
+        """Hash of everything that a stage needs."""
+        known = {name: artifact.sha256 for name, artifact in self.done.items()}
+        known |= {f"role:{role}": fingerprint for role, fingerprint in self.roles.items()}
+        for need in stage.needs:
+            if need not in known and need.startswith("role:"):
+                raise MissingInput(f"The cohort has no {need[5:]} role, which the stage {stage.name} needs.")
+            if need not in known:
+                raise MissingInput(f"The stage {stage.name} needs {need}, which is not done.")
+        return {need: known[need] for need in stage.needs}
+
+
+class Runner(Finder):
+    """Runs stages in a directory, finds finished ones, and writes a receipt before and after each."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        ledger: Ledger,
+        roles: Mapping[str, str],
+        study: Any,
+        tell: Tell = lambda _line: None,
+    ) -> None:
+        super().__init__(directory, roles)
+        self.ledger, self.study, self.tell = ledger, study, tell
 
     def run(self, stage: Stage) -> Artifact:
         """The stage's artifact: found, or made."""
@@ -88,33 +130,16 @@ class Runner:
         self.done[stage.name] = artifact
         return artifact
 
-    def find(self, stage: Stage) -> Artifact | None:
-        """The artifact of a stage whose inputs are all known, if it was made before."""
-        return read_artifact(self._place(self.key(stage), stage.name))
-
-    def key(self, stage: Stage) -> str:
-        inputs = {
-            need: self.roles[need.removeprefix("role:")] if need.startswith("role:") else self.done[need].sha256
-            for need in stage.needs
-        }
-        facts = {"stage": stage.name, "version": stage.version, "settings": stage.settings, "inputs": inputs}
-        return sha256(rfc8785.dumps(facts)).hexdigest()
-
-    def _place(self, key: str, name: str) -> Path:
-        return self.directory.artifacts / name / key[:16]
-
     def _make(self, stage: Stage) -> Artifact:
-        key = self.key(stage)
-        place = self._place(key, stage.name)
+        key, place, said = self.key(stage), self.place(stage), self.inputs(stage)
         scratch = place.with_name(f"{place.name}.unfinished")
         scratch.mkdir(parents=True, exist_ok=True)
-        inputs = {need: self.done[need] for need in stage.needs if not need.startswith("role:")}
-        said = {name: artifact.sha256 for name, artifact in inputs.items()}
-        said |= {need: self.roles[need.removeprefix("role:")] for need in stage.needs if need.startswith("role:")}
+        inputs = {need: self.done[need].path for need in stage.needs if need in self.done}
         self.ledger.add("begin", stage=stage.name, key=key, inputs=said)
+        self.tell(f"{stage.name} …")
         start = time.monotonic()
         with atomic_directory(place) as draft:
-            stage.make(Work(draft, scratch, {name: artifact.path for name, artifact in inputs.items()}, self.study))
+            stage.make(Work(draft, scratch, inputs, self.study))
             outputs = {
                 str(file.relative_to(draft)): file_sha256(file) for file in sorted(draft.rglob("*")) if file.is_file()
             }
@@ -123,7 +148,9 @@ class Runner:
             with atomic_file(draft / OUTPUTS) as file:
                 file.write_text(json.dumps(facts, indent=1) + "\n")
         artifact = Artifact(place, key, outputs)
-        self._confirm(stage, artifact, round(time.monotonic() - start, 3))
+        seconds = round(time.monotonic() - start, 3)
+        self._confirm(stage, artifact, seconds)
+        self.tell(f"{stage.name} done in {seconds:,.1f} s")
         return artifact
 
     def _confirm(self, stage: Stage, artifact: Artifact, seconds: float | None) -> None:
@@ -135,8 +162,7 @@ class Runner:
 def _remove_leftovers(place: Path) -> None:
     """Checkpoints of a finished stage, and drafts that kills have left."""
     shutil.rmtree(place.with_name(f"{place.name}.unfinished"), ignore_errors=True)
-    for draft in place.parent.glob(f".{place.name}.*"):
-        shutil.rmtree(draft, ignore_errors=True)
+    remove_drafts(place)
 
 
 def read_artifact(place: Path) -> Artifact | None:

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import read_receipts, receipt_sha256
 from leadwise.run.stage import OUTPUTS, read_artifact
-from leadwise.store import changed_files, file_sha256
+from leadwise.store import changed_files, differing_files, file_sha256
 
 
 def verify(path: str | Path) -> list[str]:
@@ -31,17 +32,20 @@ def verify(path: str | Path) -> list[str]:
     return [
         *_manifest_problems(directory, receipts),
         *_artifact_problems(directory, receipts),
-        *_seal_problems(directory, receipts),
+        *seal_problems(directory, receipts),
     ]
 
 
 def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
     """The manifest was written last: it knows the head of the chain, the bundle and the results."""
     if not directory.manifest.exists():
+        if directory.results.exists() or any(each["event"] == "results" for each in receipts):
+            return [f"{directory.manifest} is missing, though the run has results; if it was stopped, let it go on."]
         return []  # the run has not come to its results yet
     try:
         facts = json.loads(directory.manifest.read_text())
-        count, head, hashes, frozen = (facts[name] for name in ("receipts", "head", "results", "bundle"))
+        count, head, frozen = (facts[name] for name in ("receipts", "head", "bundle"))
+        hashes, report = dict(facts["results"]), dict(facts["report"])
     except (ValueError, KeyError, TypeError):
         return [f"{directory.manifest} is damaged."]
     problems = []
@@ -54,7 +58,7 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
     results = [each for each in receipts[:count] if each["event"] == "results"]
     if not results or results[-1]["files"] != hashes or results[-1]["bundle"] != frozen:
         problems.append(f"{directory.manifest} does not say what the receipt about the results says.")
-    problems += changed_files(directory.results, hashes)
+    problems += changed_files(directory.results, hashes) + differing_files(directory.path, report)
     try:
         bundle = Bundle(directory.bundle)
     except InputError as error:
@@ -92,11 +96,11 @@ def _artifact_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
     return problems
 
 
-def _seal_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
+def seal_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
     """Nothing scored the evaluation role before something was frozen."""
     frozen = False
     for number, receipt in enumerate(receipts, start=1):
         frozen |= receipt["event"] == "bundle" or (receipt["event"], receipt.get("stage")) == ("end", "freeze")
-        if receipt.get("stage") in ("audit", "evaluation") and not frozen:
+        if receipt.get("stage") in SCORED and not frozen:
             return [f"{directory.ledger}, line {number}: the {receipt['stage']} role was scored before the freeze."]
     return []

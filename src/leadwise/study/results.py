@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.alignment import alignment_frame, choice_frame, modal_sets, policies_alignment_frame
-from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
 from leadwise.analysis.contrasts import (
     OWN,
@@ -37,6 +37,7 @@ PAIRS = (
     ("ecg-on-demand", "cohort-state"),
     ("ecg-on-demand", "random-subset"),
     ("strong-mga", "mga"),
+    ("strong-mga-controlled-state", "mga"),
     ("strong-mga-controlled-state", "strong-mga"),
 )
 """Policies that are compared with each other."""
@@ -50,6 +51,8 @@ INTERACTIONS = (
     ("strong", "controlled-recalibrated", OWN),
 )
 """Evaluator, baseline and reference of each family of interactions."""
+ALIGNED = ("strong-mga", "strong-mga-controlled-state")
+"""Policies that were trained on the strong evaluator, and are compared with the one that was not."""
 STUDIED = ("ecg-on-demand", "mga")
 """Policies whose calibration and patients are looked at one by one, and whose interactions are the study's."""
 ALL_LEADS = " ".join(LEADS)
@@ -77,8 +80,11 @@ class RoleResults:
         """Every table, in an order in which what was read before serves what comes next."""
         found = self._contrasts()
         tables = {
+            "splits": split_frame([self.records]),
+            "resamples": self._resample(),
             "contrasts": contrasts_frame(found),
             "interactions": self._interactions(found),
+            "gap_closed": _gap_closed(found),
             "paired": self._paired(),
             "evaluator_quality": quality_frame(self.readings, self.records),
             "calibration": self._calibration(),
@@ -91,6 +97,12 @@ class RoleResults:
         tables["replicates"] = _replicates(found)
         tables["records"] = self._reading_rows()  # last, because it lists what the others have read
         return tables
+
+    def _resample(self) -> pd.DataFrame:
+        """``resamples.csv``: which draw of patients all intervals of the role share."""
+        plan, drawn = self.plan.bootstrap, self.bootstrap
+        facts = {"role": self.records.role, "patients": len(drawn.patients), "replicates": plan.replicates}
+        return pd.DataFrame([facts | {"seed": plan.seed, "sha256": drawn.sha256}])
 
     def _contrasts(self) -> list[Contrast]:
         """Own references for every evaluator that has some, and for the study's policies common ones."""
@@ -239,6 +251,24 @@ class RoleResults:
         return pd.concat(frames, ignore_index=True)
 
 
+def split_frame(roles: Iterable[Records]) -> pd.DataFrame:
+    """``splits.csv``: who is studied, role by role; of a role under the seal only how many there are."""
+    rows = []
+    for records in roles:
+        cohort, folds = records.cohort, records.cohort.roles.folds[records.role]
+        elsewhere = np.isin(cohort.folds, [fold for every in cohort.roles.folds.values() for fold in every])
+        elsewhere &= ~np.isin(cohort.folds, folds)
+        counts: dict[str, Any] = {"role": records.role, "folds": " ".join(map(str, folds)), "records": len(records)}
+        counts["patients"] = len(np.unique(records.patients))
+        counts["shared_patients"] = len(np.intersect1d(records.patients, cohort.patients[elsewhere]))
+        if not records.sealed:
+            labels = records.labels
+            counts["all_zero"] = int((~labels.any(axis=1)).sum())
+            counts |= {f"prevalence_{name}": labels[:, i].mean() for i, name in enumerate(records.label_names)}
+        rows.append(counts)
+    return pd.DataFrame(rows)
+
+
 def quality_frame(readings: Readings, records: Records) -> pd.DataFrame:
     """``evaluator_quality.csv``: every evaluator with all leads, and under the frozen draw of random masks."""
     everything = records.available
@@ -260,6 +290,33 @@ def quality_frame(readings: Readings, records: Records) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _gap_closed(found: Sequence[Contrast]) -> pd.DataFrame:
+    """``gap_closed.csv``: which share of a policy's D a policy that was trained on the evaluator itself makes up for.
+
+    (D of the one − D of the other) / D of the one, replicate by replicate; it says something where D is above zero.
+    """
+    gaps = {
+        (each.allocation.policy, each.allocation.k, each.metric): each
+        for each in found
+        if each.evaluator == each.reference_evaluator == "strong"
+    }
+    rows = []
+    for (policy, k, metric), after in gaps.items():
+        before = gaps.get(("mga", k, metric))
+        if policy not in ALIGNED or before is None:
+            continue
+        change = before.delta - after.delta
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = change.replicates / before.delta.replicates
+            share = Estimate(float(np.divide(change.value, before.delta.value)), shares)
+        facts = {"role": after.allocation.records.role, "evaluator": "strong", "k": k, "metric": metric}
+        facts |= {"policy": policy, "baseline_policy": "mga"}
+        values = {"d_baseline": before.delta.value, "d_policy": after.delta.value, "share": share.value}
+        rows.append(facts | values | dict(zip(("lo", "hi"), share.interval, strict=True)))
+    columns = ["role", "evaluator", "k", "metric", "policy", "baseline_policy", "d_baseline", "d_policy", "share"]
+    return pd.DataFrame(rows, columns=[*columns, "lo", "hi"])
+
+
 def _replicates(found: Sequence[Contrast]) -> pd.DataFrame:
     """The bootstrap values of every contrast; those of an interaction are their differences."""
     frames = []
@@ -273,7 +330,10 @@ def _replicates(found: Sequence[Contrast]) -> pd.DataFrame:
 def write_frames(directory: Path, frames: Mapping[str, pd.DataFrame]) -> None:
     """Tables as CSV and Parquet; what has a row for every record as Parquet only."""
     for name, frame in frames.items():
-        frame.to_parquet(directory / f"{name}.parquet", index=False)
+        # numbers among lead names are text in Parquet, whose columns have one type
+        mixed = [str(column) for column, cells in frame.items() if cells.dtype == object]
+        one_type = frame.assign(**{column: frame[column].map(str, na_action="ignore") for column in mixed})
+        one_type.to_parquet(directory / f"{name}.parquet", index=False)
         if name not in PARQUET_ONLY:
             frame.to_csv(directory / f"{name}.csv", index=False)
 

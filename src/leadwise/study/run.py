@@ -1,50 +1,60 @@
 """A study carried out: every stage that is not done yet, then the audit, the evaluation where it can be, the report."""
 
-import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
 
-from leadwise.analysis.bootstrap import PatientBootstrap
-from leadwise.analysis.contrasts import Readings
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.cohort.roles import SCORED
 from leadwise.cohort.synthetic import write_synthetic
-from leadwise.errors import CohortError, PlanError
-from leadwise.policies.oracle import headroom_frame
+from leadwise.errors import CohortError, InputError, PlanError
+from leadwise.report.claims import claim_cells, claims_frame
+from leadwise.report.contents import RunContents
+from leadwise.report.hypotheses import hypotheses_frame
+from leadwise.report.page import write_report
+from leadwise.report.published import published_frame
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import Ledger
+from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.manifest import write_manifest
 from leadwise.run.plan import Plan, read_plan
-from leadwise.run.stage import OUTPUTS, Runner, Stage, Work, in_order
-from leadwise.store import atomic_directory, atomic_file, file_sha256
-from leadwise.study.results import RoleResults, quality_frame, write_frames
+from leadwise.run.stage import OUTPUTS, Runner, Stage, Tell, Work, in_order
+from leadwise.store import atomic_file, file_sha256, remove_drafts, replacing
+from leadwise.study.results import RoleResults, write_frames
 from leadwise.study.stages import Study, stages
 
-SCORED = ("audit", "evaluation")
-"""Roles that are scored after the freeze, in this order."""
+
+def find_plan(plan: str | Path) -> Path:
+    """The file of a plan: as it is named, or one that ships with leadwise, by its name alone."""
+    shipped = Path(str(files("leadwise"))) / "studies" / f"{plan}.toml"
+    return shipped if not Path(plan).exists() and shipped.exists() else Path(plan)
 
 
-def run_study(plan: str | Path, out: str | Path, cohort: str | Path | None = None) -> RunDirectory:
-    """Carry out a plan in the directory ``out``, from wherever it stands; a synthetic cohort need not be given."""
+def run_study(
+    plan: str | Path, out: str | Path, cohort: str | Path | None = None, tell: Tell = lambda _line: None
+) -> RunDirectory:
+    """Carry out a plan in the directory ``out``, from wherever it stands; a synthetic cohort need not be given.
+
+    ``tell`` hears of every stage that begins or ends.
+    """
+    plan = find_plan(plan)
     wanted, directory = read_plan(plan), RunDirectory(out)
     if wanted.cohort.kind == "ptbxl":
-        whole = _read_cohort(wanted, cohort)  # before anything is written
+        whole = read_cohort(wanted, cohort)  # before anything is written
     with directory.writing():
         if wanted.cohort.kind == "synthetic":
             whole = _synthetic_cohort(wanted, directory)
-        _keep_plan(Path(plan), directory)
+        _keep_plan(plan, directory)
         ledger = Ledger(directory.ledger)
         study = Study(wanted, directory.plan, whole)
-        runner = Runner(directory, ledger, _fingerprints(whole), study)
+        runner = Runner(directory, ledger, _fingerprints(whole), study, tell)
         for stage in in_order(stages(wanted, list(runner.roles))):
             runner.run(stage)
         _copy_bundle(runner.done["freeze"].path, directory.bundle)
         bundle = Bundle(directory.bundle)
-        runner.run(Stage("development", _development(bundle), ("role:validation", "role:selection", "freeze")))
         for role in SCORED:
             if role in whole:
                 runner.run(scoring_stage(role, bundle, ("freeze",)))
@@ -53,7 +63,11 @@ def run_study(plan: str | Path, out: str | Path, cohort: str | Path | None = Non
 
 
 def evaluate_bundle(
-    bundle: str | Path, cohort: str | Path, out: str | Path, role: str | None = None
+    bundle: str | Path,
+    cohort: str | Path,
+    out: str | Path,
+    role: str | None = None,
+    tell: Tell = lambda _line: None,
 ) -> tuple[RunDirectory, str]:
     """Score one role of a cohort with a frozen bundle (or the bundle of a run), nothing refitted; says which role."""
     place = RunDirectory(bundle).bundle
@@ -63,17 +77,39 @@ def evaluate_bundle(
     chosen = role or ("evaluation" if "evaluation" in whole else "audit")
     if chosen not in SCORED:
         raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
+    _check_place(frozen, directory)
+    frozen.open(whole)  # a bundle that was changed is refused before anything is written
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
         ledger = Ledger(directory.ledger)
         _copy_bundle(frozen.path, directory.bundle)
         study = Study(frozen.plan, directory.plan, whole)
         roles = {chosen: whole[chosen].fingerprint()}
-        runner = Runner(directory, ledger, roles, study)
+        runner = Runner(directory, ledger, roles, study, tell)
         ledger.add("bundle", sha256=frozen.sha256)
         runner.run(scoring_stage(chosen, Bundle(directory.bundle), ()))
         _finish(directory, ledger, runner)
     return directory, chosen
+
+
+def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
+    """Raise where scoring would write over the bundle, or over the run that made one."""
+    source, target = bundle.path.resolve(), directory.path.resolve()
+    made = any(each.get("stage", SCORED[0]) not in SCORED for each in read_receipts(directory.ledger))
+    if made or target == source or source in target.parents or target in source.parents:
+        raise InputError(
+            f"{directory.path} holds the bundle or another run; name a new directory for the results of this scoring."
+        )
+
+
+def report_run(run: str | Path) -> Path:
+    """Make the report of a run again, from its results; returns the page."""
+    directory = RunDirectory(run)
+    contents = RunContents.read(run)
+    with directory.writing():
+        page = write_report(run)
+        write_manifest(directory, contents.receipts)
+    return page
 
 
 def scoring_stage(role: str, bundle: Bundle, needs: tuple[str, ...]) -> Stage:
@@ -84,25 +120,7 @@ def scoring_stage(role: str, bundle: Bundle, needs: tuple[str, ...]) -> Stage:
         results = RoleResults(bundle, cohort[role], work.scratch)
         write_frames(work.out, results.frames())
 
-    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256})
-
-
-def _development(bundle: Bundle) -> Callable[[Work], None]:
-    """What is said about the roles that were used for fitting and choosing: quality, and what an oracle would gain."""
-
-    def make(work: Work) -> None:
-        cohort, plan = work.study.cohort, bundle.plan
-        validation = cohort["validation"]
-        bootstrap = PatientBootstrap(validation, plan.bootstrap.replicates, plan.bootstrap.seed)
-        readings = Readings(validation, bundle.evaluators.values(), bootstrap, work.scratch)
-        controlled = bundle.evaluators["controlled"], cohort["selection"], bundle.references["controlled"]
-        frames = {
-            "evaluator_quality": quality_frame(readings, validation),
-            "headroom": headroom_frame(*controlled, plan.budgets),
-        }
-        write_frames(work.out, frames)
-
-    return make
+    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=2)
 
 
 def _keep_plan(plan: Path, directory: RunDirectory) -> None:
@@ -117,13 +135,20 @@ def _synthetic_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
     """The synthetic cohort of a plan, made once."""
     records, seed = plan.cohort.records, plan.cohort.seed
     assert records is not None  # the plan was checked
-    made = directory.path / f"cohort-{records}-{seed}"
-    if not made.exists():
+    made = synthetic_place(plan, directory)
+    if not (made / "ptbxl_database.csv").exists():
+        shutil.rmtree(made, ignore_errors=True)  # what a kill may have left
         write_synthetic(made, records=records, seed=seed)
-    return _read_cohort(plan, made)
+    return read_cohort(plan, made)
 
 
-def _read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort:
+def synthetic_place(plan: Plan, directory: RunDirectory) -> Path:
+    """Where a run keeps the recordings that it makes."""
+    return directory.path / f"cohort-{plan.cohort.records}-{plan.cohort.seed}"
+
+
+def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort:
+    """The cohort of a plan, with the plan's roles."""
     if cohort is None:
         raise CohortError("The plan studies PTB-XL; say where it is with --cohort DIR.")
     return read_ptbxl(cohort, plan.cohort_roles())
@@ -134,40 +159,39 @@ def _fingerprints(cohort: Cohort) -> dict[str, str]:
     return {role: cohort[role].fingerprint() for role in cohort.roles.folds if role in cohort}
 
 
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A directory to fill, which then takes the place of ``target``."""
-    new = target.with_name(f".{target.name}.new")
-    shutil.rmtree(new, ignore_errors=True)  # a kill may have left one, of another plan
-    with atomic_directory(new) as draft:
-        yield draft
-    shutil.rmtree(target, ignore_errors=True)
-    new.rename(target)
-
-
 def _copy_bundle(source: Path, target: Path) -> None:
-    with _replacing(target) as draft:
+    with replacing(target) as draft:
         shutil.copytree(source, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(OUTPUTS))
 
 
 def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
-    """Gather the results of all roles, and write the manifest last: it holds the head of the chain."""
+    """Gather the results of all roles, make the report, and write the manifest last: it holds the head of the chain."""
+    for place in (directory.plan, directory.report, directory.manifest):
+        remove_drafts(place)  # a kill may have left some
     bundle = Bundle(directory.bundle)
-    parts = [runner.done[name].path for name in ("development", *SCORED) if name in runner.done]
-    with _replacing(directory.results) as draft:
-        frames = {
-            name: pd.concat(
-                [pd.read_parquet(part / f"{name}.parquet") for part in parts if (part / f"{name}.parquet").exists()]
-            )
-            for name in sorted({file.stem for part in parts for file in part.glob("*.parquet")})
-        }
-        frames["references"] = pd.concat([found.frame for found in bundle.references.values()])
-        frames |= {name: pd.read_csv(bundle.path / f"{name}.csv") for name in ("splits", "seeds", "boundary")}
+    frames = _gather(bundle, [runner.done[role].path for role in SCORED if role in runner.done])
+    with replacing(directory.results) as draft:
         write_frames(draft, frames)
         hashes = {file.name: file_sha256(file) for file in sorted(draft.iterdir())}
     said = [receipt for receipt in ledger.receipts if receipt["event"] == "results"]
     if not said or (said[-1]["bundle"], said[-1]["files"]) != (bundle.sha256, hashes):
         ledger.add("results", bundle=bundle.sha256, files=hashes)
-    with atomic_file(directory.manifest) as draft:
-        facts = {"head": ledger.head, "receipts": len(ledger.receipts), "bundle": bundle.sha256, "results": hashes}
-        draft.write_text(json.dumps(facts, indent=1) + "\n")
+    write_report(directory.path)
+    write_manifest(directory, ledger.receipts)
+
+
+def _gather(bundle: Bundle, scored: list[Path]) -> dict[str, pd.DataFrame]:
+    """What was said before the freeze, what the scored roles say, and what both say of the plan and the publication."""
+    parts = [{file.stem: pd.read_parquet(file) for file in place.glob("*.parquet")} for place in scored]
+    parts = [*parts, bundle.tables]  # a scored role knows more of itself than what was said of it under the seal
+    names = sorted({name for part in parts for name in part})
+    frames = {name: pd.concat([part[name] for part in parts if name in part], ignore_index=True) for name in names}
+    splits = frames["splits"].drop_duplicates("role").set_index("role", drop=False)
+    frames["splits"] = splits.reindex([role for role in bundle.plan.roles if role in splits.index])
+    frames["references"] = pd.concat([found.frame for found in bundle.references.values()], ignore_index=True)
+    strong = sum(weight.numel() for weight in bundle.evaluators["strong"].network().parameters())
+    frames["hypotheses"] = hypotheses_frame(bundle.plan, frames)
+    frames["published"] = published_frame(frames, bundle.plan.roles, {"strong parameters": strong})
+    frames["claims"] = claims_frame(frames, bundle.plan.roles)
+    frames["claim_cells"] = claim_cells(frames, bundle.plan.roles)
+    return frames

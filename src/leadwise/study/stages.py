@@ -4,15 +4,18 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.contrasts import Readings
 from leadwise.cohort.cohort import Cohort
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.masks import CARDINALITIES
 from leadwise.evaluators.network import NetworkEvaluator, pretrained
+from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.saved import load_evaluator
 from leadwise.evaluators.statistics import VERSION as STATISTICS_VERSION
 from leadwise.evaluators.statistics import lead_statistics
@@ -22,6 +25,7 @@ from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
 from leadwise.policies.network import StateNetwork
+from leadwise.policies.oracle import headroom_frame
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.policies.saved import load_policy
 from leadwise.references import References, search_references
@@ -29,11 +33,16 @@ from leadwise.run.bundle import write_bundle
 from leadwise.run.plan import Plan, PoliciesPlan
 from leadwise.run.stage import Stage, Work
 from leadwise.store import read_tensors, write_tensors
+from leadwise.study.results import quality_frame, split_frame
+
+if TYPE_CHECKING:
+    from leadwise.evaluators.training import Training
 
 CONTROLLED = "controlled"
 LOGISTIC = {CONTROLLED: "balanced", "controlled-unbalanced": None}
 RECALIBRATED = "controlled-recalibrated"
 STRONG, MASK_ROBUST = "strong", "mask-robust"
+EVALUATORS = (*LOGISTIC, RECALIBRATED, STRONG, MASK_ROBUST)
 ROBUST_TO = ("ecg-on-demand", "mga")
 """Policies whose allocations the mask-robust evaluator is trained on."""
 STRONG_MGA = {
@@ -61,18 +70,20 @@ def stages(plan: Plan, roles: list[str]) -> list[Stage]:
     network = {"widths": strong["widths"], "recipe": strong["recipe"]}
     seeds = {seed: f"strong-seed-{seed}" for seed in plan.strong.seeds}
     robust = plan.mask_robust.model_dump() | {"widths": strong["widths"]}
-    searched = {name: [1, *plan.budgets] for name in (*LOGISTIC, RECALIBRATED)} | {STRONG: plan.strong.search}
-    first = f"references-{CONTROLLED}"
+    searched = {name: sorted({1, *plan.budgets}) for name in (*LOGISTIC, RECALIBRATED)} | {STRONG: plan.strong.search}
+    first = search_stage(CONTROLLED, 1)
+    settings = {"roles": plan.roles, "cohort": plan.cohort.model_dump()}
     made = [
-        Stage("cohort", _cohort, tuple(f"role:{role}" for role in roles), {"roles": plan.roles}),
+        Stage("cohort", _cohort, tuple(f"role:{role}" for role in roles), settings, version=2),
         Stage("statistics", _statistics, FIT, {"version": STATISTICS_VERSION}),
         *(Stage(name, _logistic(name, weight), FIT, controlled) for name, weight in LOGISTIC.items()),
         Stage(RECALIBRATED, _recalibrated, (*FIT, CONTROLLED)),
         *(Stage(name, _network(seed), FIT, network | {"seed": seed}) for seed, name in seeds.items()),
         Stage(STRONG, _choose_seed, ("role:selection", *seeds.values())),
         *(
-            Stage(f"references-{name}", _search(name, budgets), ("role:selection", name), {"budgets": budgets})
+            Stage(search_stage(name, k), _search(name, k), ("role:selection", name), {"k": k})
             for name, budgets in searched.items()
+            for k in budgets
         ),
         *(
             Stage(name, _policies({name: (name, CONTROLLED, CONTROLLED)}), (*FIT, CONTROLLED, first), policies)
@@ -84,26 +95,20 @@ def stages(plan: Plan, roles: list[str]) -> list[Stage]:
         Stage("training-allocations", _training_allocations, ("role:train", CONTROLLED, *ROBUST_TO)),
         Stage(MASK_ROBUST, _mask_robust, (*FIT, "role:selection", "training-allocations"), robust),
     ]
+    oracle = tuple(search_stage(CONTROLLED, k) for k in searched[CONTROLLED])
+    described = {"bootstrap": plan.bootstrap.model_dump(), "budgets": plan.budgets}
+    made.append(
+        Stage("development", _development, ("role:validation", "role:selection", *EVALUATORS, *oracle), described)
+    )
     frozen = tuple(stage.name for stage in made if stage.name not in ("statistics", *seeds.values()))
-    return [*made, Stage("freeze", _freeze, frozen, plan.model_dump())]
+    return [*made, Stage("freeze", _freeze, frozen, plan.model_dump(), version=2)]
 
 
 def _cohort(work: Work) -> None:
     """Who is studied: ``splits.csv``."""
     study = work.study
-    rows = []
-    for role, folds in study.plan.roles.items():
-        if role not in study.cohort:
-            continue
-        records = study.cohort[role]
-        counts = {"role": role, "folds": " ".join(map(str, folds)), "records": len(records)}
-        counts["patients"] = len(np.unique(records.patients))
-        if role != "evaluation":  # its labels stay under the seal
-            labels = records.labels
-            counts["all_zero"] = int((~labels.any(axis=1)).sum())
-            counts |= {f"prevalence_{name}": labels[:, i].mean() for i, name in enumerate(records.label_names)}
-        rows.append(counts)
-    pd.DataFrame(rows).to_csv(work.out / "splits.csv", index=False)
+    splits = split_frame(study.cohort[role] for role in study.plan.roles if role in study.cohort)
+    splits.to_parquet(work.out / "splits.parquet", index=False)
 
 
 def _statistics(work: Work) -> None:
@@ -136,25 +141,45 @@ def _network(seed: int) -> Callable[[Work], None]:
     return make
 
 
-def _trained(work: Work, name: str, seed: int, recipe: Any, allocations: dict[str, np.ndarray]) -> NetworkEvaluator:
-    """A network trained as the plan says; the shipped one if it was trained just so, on just these records."""
+def _training(
+    plan: Plan,
+    cohort: Cohort,
+    name: str,
+    seed: int,
+    recipe: Recipe,
+    allocations: dict[str, np.ndarray],
+    directory: Path | None,
+) -> "Training":
     from leadwise.evaluators.training import Training
 
-    cohort, widths = work.study.cohort, tuple(work.study.plan.strong.widths)
-    training = Training(
+    return Training(
         cohort["train"],
         cohort["validation"],
         name=name,
         seed=seed,
         recipe=recipe,
-        widths=widths,
+        widths=tuple(plan.strong.widths),
         allocations=allocations,
-        directory=work.scratch,
+        directory=directory,
     )
-    shipped = pretrained(name)
-    if shipped is not None and training.made(shipped):
-        return shipped
-    evaluator = training.run()
+
+
+def shipped(
+    plan: Plan, cohort: Cohort, name: str, seed: int, recipe: Recipe, allocations: dict[str, np.ndarray] | None = None
+) -> NetworkEvaluator | None:
+    """The network that ships under a name, if it was trained just as the plan says, on just these records."""
+    ready = pretrained(name)
+    if ready is None or not _training(plan, cohort, name, seed, recipe, allocations or {}, None).made(ready):
+        return None
+    return ready
+
+
+def _trained(work: Work, name: str, seed: int, recipe: Recipe, allocations: dict[str, np.ndarray]) -> NetworkEvaluator:
+    """A network trained as the plan says; the shipped one if it was trained just so, on just these records."""
+    ready = shipped(work.study.plan, work.study.cohort, name, seed, recipe, allocations)
+    if ready is not None:
+        return ready
+    evaluator = _training(work.study.plan, work.study.cohort, name, seed, recipe, allocations, work.scratch).run()
     history = work.scratch / "history.jsonl"
     rows = [json.loads(line) for line in history.read_text().splitlines()]
     table = pd.DataFrame(rows).drop(columns="seconds")  # a clock's answer, where the artifact must not depend on it
@@ -178,10 +203,15 @@ def _choose_seed(work: Work) -> None:
     candidates[f"strong-seed-{chosen}"].save(work.out / f"{STRONG}.safetensors")
 
 
-def _search(name: str, budgets: list[int]) -> Callable[[Work], None]:
+def search_stage(name: str, k: int) -> str:
+    """Every budget is searched in a stage of its own, so that another budget does not redo the hours of the others."""
+    return f"references-{name}-{k}"
+
+
+def _search(name: str, k: int) -> Callable[[Work], None]:
     def make(work: Work) -> None:
         ledger = work.scratch / "search.jsonl"
-        found = search_references(_evaluator(work, name), work.study.cohort["selection"], budgets, ledger)
+        found = search_references(_evaluator(work, name), work.study.cohort["selection"], [k], ledger)
         found.save(work.out / f"{name}.csv")
 
     return make
@@ -213,7 +243,7 @@ def _policies(wanted: dict[str, tuple[str, str, str]]) -> Callable[[Work], None]
 
 def first_lead_ranking(work: Work, plan: PoliciesPlan) -> list[str]:
     """All leads, best single lead of the controlled evaluator first, or the one that the plan names."""
-    references = References.load(work.inputs[f"references-{CONTROLLED}"] / f"{CONTROLLED}.csv")
+    references = References.load(work.inputs[search_stage(CONTROLLED, 1)] / f"{CONTROLLED}.csv")
     ranking = [LeadSet(int(bits)).names[0] for bits in references.ranking("nll", 1)["bits"]]
     ranking += [lead for lead in LEADS if lead not in ranking]  # leads that some record of the role lacks come last
     if plan.first_lead is not None:
@@ -235,11 +265,15 @@ def _random_subset(work: Work) -> None:
 def _training_allocations(work: Work) -> None:
     """What the policies choose for the training records, at every budget that masks are drawn for."""
     evaluators = {CONTROLLED: _evaluator(work, CONTROLLED)}
-    tensors = {}
+    tensors, train = {}, work.study.cohort["train"]
     for name in ROBUST_TO:
         policy = load_policy(work.inputs[name] / f"{name}.safetensors", evaluators, {})
-        allocations = allocate_budgets(policy, work.study.cohort["train"], CARDINALITIES)
-        tensors[name] = np.stack([allocation.masks for allocation in allocations]).astype(np.uint8)
+        chosen = []
+        for allocation in allocate_budgets(policy, train, CARDINALITIES):
+            masks = train.available.copy()  # a record with fewer leads than the budget is read with all it has
+            masks[np.isin(train.rows, allocation.records.rows)] = allocation.masks
+            chosen.append(masks)
+        tensors[name] = np.stack(chosen).astype(np.uint8)
     write_tensors(work.out / "allocations.safetensors", tensors, ALLOCATIONS_FORMAT, {"budgets": CARDINALITIES})
 
 
@@ -257,23 +291,48 @@ def _mask_robust(work: Work) -> None:
     pd.DataFrame([row]).to_csv(work.out / "boundary.csv", index=False)
 
 
+def _development(work: Work) -> None:
+    """What is said about the roles that were used for fitting and choosing: quality, and what an oracle would gain."""
+    plan, cohort = work.study.plan, work.study.cohort
+    validation = cohort["validation"]
+    evaluators = {name: _evaluator(work, name) for name in EVALUATORS}
+    bootstrap = PatientBootstrap(validation, plan.bootstrap.replicates, plan.bootstrap.seed)
+    readings = Readings(validation, evaluators.values(), bootstrap, work.scratch)
+    references = _references(work)[CONTROLLED]
+    headroom = headroom_frame(evaluators[CONTROLLED], cohort["selection"], references, plan.budgets)
+    headroom.to_parquet(work.out / "headroom.parquet", index=False)
+    quality_frame(readings, validation).to_parquet(work.out / "evaluator_quality.parquet", index=False)
+
+
 def _freeze(work: Work) -> None:
     """Put everything into the bundle."""
     parts: dict[str, dict[str, Path]] = {"evaluators": {}, "policies": {}, "references": {}}
-    for name, path in work.inputs.items():
-        if name.startswith("references-"):
-            evaluator = name.removeprefix("references-")
-            parts["references"][evaluator] = path / f"{evaluator}.csv"
-        elif name in (*LOGISTIC, RECALIBRATED, STRONG, MASK_ROBUST):
-            parts["evaluators"][name] = path / f"{name}.safetensors"
-        elif name not in ("cohort", "training-allocations"):
-            parts["policies"] |= {file.stem: file for file in path.glob("*.safetensors")}
-    tables = {
-        "splits": work.inputs["cohort"] / "splits.csv",
+    parts["tables"] = {
+        "splits": work.inputs["cohort"] / "splits.parquet",
         "seeds": work.inputs[STRONG] / "seeds.csv",
         "boundary": work.inputs[MASK_ROBUST] / "boundary.csv",
+        "evaluator_quality": work.inputs["development"] / "evaluator_quality.parquet",
+        "headroom": work.inputs["development"] / "headroom.parquet",
     }
-    write_bundle(work.out, work.study.plan_path, parts, tables)
+    for name, path in work.inputs.items():
+        if name in EVALUATORS:
+            parts["evaluators"][name] = path / f"{name}.safetensors"
+        elif name != "training-allocations":
+            parts["policies"] |= {file.stem: file for file in path.glob("*.safetensors")}
+    for evaluator, found in _references(work).items():
+        parts["references"][evaluator] = work.scratch / f"{evaluator}.csv"
+        found.save(parts["references"][evaluator])
+    write_bundle(work.out, work.study.plan_path, parts)
+
+
+def _references(work: Work) -> dict[str, References]:
+    """By evaluator, all budgets together."""
+    searched: dict[str, list[References]] = {}
+    for name, path in work.inputs.items():
+        if name.startswith("references-"):
+            (file,) = path.glob("*.csv")
+            searched.setdefault(file.stem, []).append(References.load(file))
+    return {evaluator: References.merged(found) for evaluator, found in searched.items()}
 
 
 def _evaluator(work: Work, name: str) -> Any:

@@ -1,32 +1,97 @@
 """How far a run has come."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
+from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import read_receipts
-from leadwise.run.plan import read_plan
-from leadwise.run.stage import in_order
+from leadwise.run.plan import Plan, read_plan
+from leadwise.run.stage import OUTPUTS, Finder, MissingInput, Stage, in_order, read_artifact
+from leadwise.study.run import scoring_stage
 from leadwise.study.stages import stages
 
+Receipt = dict[str, Any]
 
-def run_status(path: str | Path) -> list[dict[str, Any]]:
-    """One row a stage: stage, state (done, unfinished, to do), seconds, and when it was last heard of."""
+
+def run_status(path: str | Path, plan: Plan | None = None) -> list[dict[str, Any]]:
+    """One row a stage: stage, state, seconds, and when it was last heard of; under another plan, if one is given.
+
+    A stage is ``done`` when it was made from what the plan asks for now, ``unfinished`` when it was begun from that,
+    ``outdated`` when it was made from something else, and otherwise ``to do``. What needs an outdated stage counts as
+    outdated too, though a run that does that stage again may find it unchanged.
+    """
     directory = RunDirectory(path)
+    if (directory.path / CONTENTS).exists():
+        raise InputError(f"{directory.path} is a frozen bundle, not a run; verify tells whether it is whole.")
     if not directory.plan.exists():
         raise InputError(f"{directory.path} is no run: it has no plan.toml.")
-    receipts = read_receipts(directory.ledger)
-    last = {receipt["stage"]: receipt for receipt in receipts if "stage" in receipt}
-    planned = [stage.name for stage in in_order(stages(read_plan(directory.plan), []))]
-    scored = [name for name in ("development", "audit", "evaluation") if name in last or name != "evaluation"]
-    states = {"end": "done", "begin": "unfinished"}
-    return [
-        {
-            "stage": name,
-            "state": states[last[name]["event"]] if name in last else "to do",
-            "seconds": last[name].get("seconds") if name in last else None,
-            "time": last[name]["time"] if name in last else None,
-        }
-        for name in planned + scored
-    ]
+    receipts, wanted = read_receipts(directory.ledger), plan or read_plan(directory.plan)
+    finder = Finder(directory, _fingerprints(directory, wanted, receipts))
+    return [_row(finder, stage, receipts) for stage in _planned(finder, wanted, receipts)]
+
+
+def _row(finder: Finder, stage: Stage, receipts: list[Receipt]) -> dict[str, Any]:
+    """What is known about a stage. If it is done, what needs it may be too."""
+    heard = [receipt for receipt in receipts if receipt.get("stage") == stage.name]
+    try:
+        key, artifact = finder.key(stage), finder.find(stage)
+    except MissingInput:
+        key, artifact = "", None
+    of_this = [receipt for receipt in heard if receipt["key"] == key]
+    if artifact is not None:
+        finder.done[stage.name], state = artifact, "done"
+    elif of_this and of_this[-1]["event"] == "begin":
+        state = "unfinished"
+    elif any(receipt["event"] == "end" and receipt["key"] != key for receipt in heard):
+        state = "outdated"
+    else:
+        state = "to do"
+    last = (of_this or heard or [{}])[-1]
+    return {"stage": stage.name, "state": state, "seconds": last.get("seconds"), "time": last.get("time")}
+
+
+def _planned(finder: Finder, plan: Plan, receipts: list[Receipt]) -> Iterator[Stage]:
+    """Every stage in the order of a run. What is scored depends on the freeze, which must have been found by then."""
+    if any(receipt["event"] == "bundle" for receipt in receipts):  # a bundle from elsewhere was scored, and no more
+        bundle = Bundle(finder.directory.bundle)
+        yield from (scoring_stage(role, bundle, ()) for role in SCORED if role in finder.roles)
+        return
+    yield from in_order(stages(plan, list(finder.roles)))
+    frozen, heard = finder.done.get("freeze"), {receipt.get("stage") for receipt in receipts}
+    for role in SCORED:
+        if frozen and role in finder.roles:
+            yield scoring_stage(role, Bundle(frozen.path), ("freeze",))
+        elif role in plan.roles and (role in finder.roles or role in heard or not finder.roles):
+            yield Stage(role, lambda _work: None, (f"role:{role}", "freeze"))
+
+
+def _fingerprints(directory: RunDirectory, plan: Plan, receipts: list[Receipt]) -> dict[str, str]:
+    """Of the roles as the plan has them, without reading the cohort: what the receipts say that stages began with.
+
+    The stage ``cohort`` begins with all roles. Of several such receipts that one counts which fits the plan best, and
+    the last of those that fit alike.
+    """
+    begun = [receipt for receipt in receipts if receipt["event"] == "begin"]
+    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(begun) if receipt["stage"] == "cohort"]
+    if cohorts:
+        return max(cohorts, key=lambda cohort: cohort[0])[1]
+    inputs = [each for receipt in begun for each in receipt["inputs"].items()]
+    return {need.removeprefix("role:"): said for need, said in inputs if need.startswith("role:")}
+
+
+def _fitting(directory: RunDirectory, plan: Plan, receipt: Receipt) -> tuple[float, dict[str, str]]:
+    """The roles of a cohort that have the same folds in the plan, with their fingerprints; first their share."""
+    place = directory.artifacts / "cohort" / receipt["key"][:16]
+    if read_artifact(place) is None:
+        return 0.0, {}
+    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.model_dump()
+    if settings.get("cohort", wanted) != wanted:
+        return 0.0, {}
+    said = {need.removeprefix("role:"): fingerprint for need, fingerprint in receipt["inputs"].items()}
+    fitting = {role: each for role, each in said.items() if settings["roles"].get(role) == plan.roles.get(role)}
+    return len(fitting) / max(1, len(said)), fitting

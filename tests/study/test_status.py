@@ -1,0 +1,190 @@
+"""How far a run has come: by what the present plan asks for, not by what was done under another one."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from leadwise.errors import InputError
+from leadwise.run.directory import RunDirectory
+from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.plan import read_plan
+from leadwise.run.stage import OUTPUTS, Runner, Stage, Work
+from leadwise.study.run import evaluate_bundle, run_study
+from leadwise.study.status import run_status
+from study.test_run import PLAN, finished_run, planned
+
+LAST = {"freeze", "audit", "evaluation"}
+FROM_POLICIES = {"cohort-state", "training-allocations", "mask-robust", "development"} | LAST
+POLICIES = {"ecg-on-demand", "mga", "ccga", "strong-mga"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished_run(tmp_path_factory)
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    """The finished run, without its recordings, which status does not read."""
+    return Path(shutil.copytree(finished, tmp_path / "run", ignore=shutil.ignore_patterns("cohort-160-3", "results")))
+
+
+def states(run: Path, plan: str | None = None) -> dict[str, set[str]]:
+    """The stages in each state, under the plan of the run or another one."""
+    other = run.with_name("other.toml")
+    other.write_text(plan or (run / "plan.toml").read_text())
+    found: dict[str, set[str]] = {}
+    for row in run_status(run, read_plan(other) if plan else None):
+        found.setdefault(row["state"], set()).add(row["stage"])
+    return found
+
+
+def rolled_back(run: Path, event: str, stage: str) -> None:
+    """The ledger as it was when a receipt had just been written."""
+    lines = (run / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+    at = [(each["event"], each.get("stage")) for each in read_receipts(run / "ledger.jsonl")].index((event, stage))
+    (run / "ledger.jsonl").write_bytes(b"".join(lines[: at + 1]))
+
+
+def test_a_finished_run(finished: Path) -> None:
+    rows = run_status(finished)
+    assert [row["stage"] for row in rows] == planned(finished / "plan.toml")
+    ends = {each["stage"]: each for each in read_receipts(finished / "ledger.jsonl") if each["event"] == "end"}
+    for row in rows:
+        end = ends[row["stage"]]
+        assert row == {"stage": row["stage"], "state": "done", "seconds": end["seconds"], "time": end["time"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outdated", "to_do"),
+    [
+        ("neighbours = 10", "neighbours = 9", POLICIES | FROM_POLICIES, set()),
+        ('"tiny"', '"small"', LAST, set()),
+        ("search = [1, 2]", "search = [1, 2, 4]", LAST, {"references-strong-4"}),
+        ("replicates = 20", "replicates = 21", {"development"} | LAST, set()),
+        (
+            "seeds = [1, 2]",
+            "seeds = [1]",
+            {"strong", "references-strong-1", "references-strong-2", "strong-mga"} | {"development"} | LAST,
+            set(),
+        ),
+        ("[mask_robust]\nseed = 1", "[mask_robust]\nseed = 2", {"mask-robust", "development"} | LAST, set()),
+        (
+            "[strong]",
+            "[roles]\ntrain = [1, 2, 3, 4, 5, 6]\nvalidation = [7]\nselection = [10]\naudit = [8]\n"
+            "evaluation = [9]\n[strong]",
+            {"cohort"} | LAST,
+            set(),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_another_plan_would_redo(
+    copied: Path, before: str, after: str, outdated: set[str], to_do: set[str]
+) -> None:
+    """Whether the plan is only asked about or has taken the place of the old one; taken back, all is done."""
+    plan = PLAN.replace(before, after)
+    assert plan != PLAN
+    found = states(copied, plan)
+    assert found.pop("done") == set(planned(copied.with_name("other.toml"))) - outdated - to_do
+    assert found == {"outdated": outdated} | ({"to do": to_do} if to_do else {})
+    (copied / "plan.toml").write_text(plan)
+    assert states(copied)["outdated"] == outdated
+    assert set(states(copied, PLAN)) == {"done"}
+
+
+def test_other_training_records_outdate_all_that_was_fitted(copied: Path) -> None:
+    roles = "train = [1, 2, 3, 4, 5]\nvalidation = [6, 7]\nselection = [10]\naudit = [9]\nevaluation = [8]"
+    found = states(copied, PLAN.replace("[strong]", f"[roles]\n{roles}\n[strong]"))
+    assert found["done"] == {"random-subset"}
+    assert set(found) == {"done", "outdated"}
+
+
+def test_outdated_until_it_runs_again(finished: Path, tmp_path: Path) -> None:
+    run, plan = Path(shutil.copytree(finished, tmp_path / "run")), tmp_path / "plan.toml"
+    plan.write_text(PLAN.replace("neighbours = 10", "neighbours = 9"))
+    assert "outdated" in states(run, plan.read_text())
+    run_study(plan, run)
+    assert set(states(run)) == {"done"}
+    assert set(states(run, PLAN)) == {"done"}, "what was done under the other plan is still there"
+
+
+def test_killed_in_the_middle(copied: Path) -> None:
+    rolled_back(copied, "begin", "mask-robust")
+    for stage in ("mask-robust", "development", *LAST):
+        shutil.rmtree(copied / "artifacts" / stage)
+    found = states(copied)
+    assert found["unfinished"] == {"mask-robust"}
+    assert found["to do"] == {"development"} | LAST
+    assert set(found) == {"done", "unfinished", "to do"}
+    found = states(copied, PLAN.replace("[mask_robust]\nseed = 1", "[mask_robust]\nseed = 2"))
+    assert found["to do"] == {"mask-robust", "development"} | LAST, "what was begun from other settings is of no use"
+
+
+def test_a_receipt_that_a_kill_took(copied: Path) -> None:
+    rolled_back(copied, "begin", "evaluation")
+    (row,) = [row for row in run_status(copied) if row["stage"] == "evaluation"]
+    assert (row["state"], row["seconds"]) == ("done", None)
+
+
+def test_an_artifact_that_somebody_removed(copied: Path) -> None:
+    shutil.rmtree(copied / "artifacts" / "random-subset")
+    assert states(copied)["to do"] == {"random-subset"}
+
+
+def test_before_anything_is_done(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is no run: it has no plan\.toml\."):
+        run_status(tmp_path)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    assert {row["stage"]: row["state"] for row in run_status(tmp_path)} == dict.fromkeys(
+        planned(tmp_path / "plan.toml"), "to do"
+    )
+
+
+def test_nothing_is_written(copied: Path) -> None:
+    """Not even a torn line is repaired: another process may be writing it."""
+    with (copied / "ledger.jsonl").open("ab") as file:
+        file.write(b'{"event":')
+    before = {path: path.stat().st_mtime_ns for path in copied.rglob("*")}
+    assert set(states(copied)) == {"done"}
+    assert {path: path.stat().st_mtime_ns for path in copied.rglob("*")} == before
+
+
+def cohort_seen(run: Path, roles: dict[str, str], folds: dict[str, list[int]]) -> None:
+    """Let the first stage be done for other records."""
+
+    def make(work: Work) -> None:
+        (work.out / "splits").write_text(str(folds))
+
+    runner = Runner(RunDirectory(run), Ledger(run / "ledger.jsonl"), roles, None)
+    runner.run(Stage("cohort", make, tuple(f"role:{role}" for role in roles), {"roles": folds}))
+
+
+def test_the_cohort_is_the_one_that_fits_the_plan(copied: Path) -> None:
+    """A change of roles that was taken back leaves a later receipt, about other records."""
+    folds = read_plan(copied / "plan.toml").roles
+    cohort_seen(copied, dict.fromkeys(folds, "else"), folds | {"train": [1, 2], "validation": [3, 4, 5, 6, 7]})
+    assert set(states(copied)) == {"done"}
+
+
+def test_the_cohort_is_the_last_one(copied: Path) -> None:
+    folds = read_plan(copied / "plan.toml").roles
+    cohort_seen(copied, dict.fromkeys(folds, "else"), folds)
+    assert states(copied)["done"] == {"random-subset"}
+
+
+def test_a_plan_for_another_synthetic_cohort(copied: Path) -> None:
+    """Nothing is known of its records, whatever its folds; told by what the first stage was made from."""
+    (listed,) = (copied / "artifacts" / "cohort").glob(f"*/{OUTPUTS}")
+    facts = json.loads(listed.read_text())
+    facts["settings"]["cohort"] = read_plan(copied / "plan.toml").cohort.model_dump()
+    listed.write_text(json.dumps(facts))
+    assert set(states(copied)) == {"done"}
+    assert states(copied, PLAN.replace("records = 160", "records = 161"))["done"] == {"random-subset"}
+
+
+def test_a_bundle_that_was_scored_elsewhere(finished: Path, tmp_path: Path) -> None:
+    directory, _ = evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", "audit")
+    assert [(row["stage"], row["state"]) for row in run_status(directory.path)] == [("audit", "done")]
