@@ -37,7 +37,7 @@ def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequen
     scored is not answerable; then the same claim is put to the audit role, in a row of its own below.
     """
     rows = [
-        (claim.text, claim.where, role, len(holds), sum(holds), _verdict(holds, len(claim.cells(role))))
+        (claim.text, claim.where, role, len(holds), sum(holds), verdict(holds, len(claim.cells(role))))
         for claim, role, decided in _decided(Findings(results, roles))
         for holds in [[cell.holds for cell in decided]]
     ]
@@ -143,7 +143,7 @@ def _published_role(fold: int) -> str:
     return next(role for role, folds in PTBXL_ROLES.folds.items() if fold in folds)
 
 
-def _verdict(holds: Sequence[bool], needed: int) -> str:
+def verdict(holds: Sequence[bool], needed: int) -> str:
     if not all(holds):
         return FAILS
     return HOLDS if len(holds) == needed else NOT_ANSWERABLE

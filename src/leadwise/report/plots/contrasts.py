@@ -122,7 +122,7 @@ def _draw_arms(ax: Axes, drawn: pd.DataFrame, rows: list[_Row], baseline: str, e
             label=f"{name} evaluator",
         )
         means[name] = dict(zip(keys, zip(arm["delta"], y, strict=True), strict=True))
-    for key in means[baseline].keys() & means[evaluator].keys():
+    for key in [key for key in means[baseline] if key in means[evaluator]]:
         (x0, y0), (x1, y1) = means[baseline][key], means[evaluator][key]
         ax.plot([x0, x1], [y0, y1], color=FAINT, linewidth=1.6, zorder=2)
     zero_line(ax, vertical=True)

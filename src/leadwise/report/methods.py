@@ -1,0 +1,245 @@
+"""How a study was done, in prose written from its plan and its run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from leadwise.analysis.bootstrap import LEVEL
+from leadwise.cohort.roles import SCORED
+from leadwise.evaluators.masks import CARDINALITIES
+from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.statistics import STATISTICS
+from leadwise.policies.learned import VALIDATION_SHARE
+from leadwise.report.chronology import Chronology, when
+from leadwise.report.contents import RunContents
+from leadwise.report.findings import Findings
+from leadwise.report.reading import folds_in_words, several
+from leadwise.report.wording import estimate, listing, number, percent
+
+PUBLISHED_FIRST_LEAD = "aVR"
+
+
+def describe_methods(contents: RunContents) -> list[tuple[str, str]]:
+    """Headings with a paragraph each; what a run does not tell is left out."""
+    methods = _Methods(contents)
+    parts = {
+        "Cohort": methods.cohort(),
+        "Controlled evaluator": methods.controlled(),
+        "Strong evaluator": methods.strong(),
+        "Mask-robust evaluator": methods.mask_robust(),
+        "Fixed references": methods.references(),
+        "Policies": methods.policies(),
+        "Controls and oracle": methods.controls(),
+        "Metrics, contrasts and interactions": methods.metrics(),
+        "Inference": methods.inference(),
+        "Calibration and patients": methods.further(),
+        "What was frozen, and when": methods.freeze(),
+        "Where the publication is silent": methods.choices(),
+    }
+    return [(heading, " ".join(" ".join(sentences).split())) for heading, sentences in parts.items()]
+
+
+class _Methods:
+    """The sentences of each section."""
+
+    def __init__(self, contents: RunContents) -> None:
+        self.contents, self.plan, self.results = contents, contents.plan, contents.results
+        self.find = Findings(contents.results, contents.plan.roles)
+        self.chronology = Chronology(contents)
+
+    def _rows(self, name: str) -> list[Any]:
+        return list(self.results[name].itertuples()) if name in self.results else []
+
+    def cohort(self) -> Iterator[str]:
+        plan = self.plan.cohort
+        if self.contents.synthetic:
+            yield f"""The cohort is synthetic: a model of the heart's dipole made {number(plan.records)} recordings
+                (seed {plan.seed}). They show that the program works, and say nothing about patients."""
+        else:
+            yield "The cohort is PTB-XL: twelve leads, ten seconds, read at 100 Hz."
+        counts = []
+        for role, folds in self.plan.roles.items():
+            records, patients = (self.find.find("splits", name, role=role) for name in ("records", "patients"))
+            if not (records.missing or patients.missing):
+                many = f"{several(int(records.value), 'record')} of {several(int(patients.value), 'patient')}"
+                counts.append(f"{role} ({folds_in_words(folds)}) {many}")
+        yield f"Its folds have roles: {'; '.join(counts)}." if counts else ""
+        splits = self.results.get("splits", pd.DataFrame())
+        labels = [str(name).removeprefix("prevalence_") for name in splits if str(name).startswith("prevalence_")]
+        if labels:
+            yield f"A record has any number of the labels {listing(labels)}, or none, and stays in any case."
+        yield """Models learn on the train role; the validation role ends trainings and decides on settings; the
+            selection role chooses the fixed references and the strong evaluator's seed; the audit and the evaluation
+            role are scored after the freeze."""
+
+    def controlled(self) -> Iterator[str]:
+        plan = self.plan.controlled
+        yield f"""Ten statistics of each observed lead ({", ".join(STATISTICS)}), standardised on the train role and
+            clipped at ±{plan.clip:g} deviations, and the mask of observed leads go into one logistic regression for
+            each label, in which both classes weigh equally (inverse penalty {plan.strength:g}). It meets every train
+            record under {several(plan.repeats, "random mask")} (seed {plan.seed}). {_MASKS} Two relatives tell the
+            effect of balanced classes from that of a weak model: controlled-unbalanced is fitted without class
+            weights, and controlled-recalibrated has a line fitted to each label's logit on the validation role."""
+
+    def strong(self) -> Iterator[str]:
+        plan = self.plan.strong
+        size = self.find.find("published", "ours", quantity="strong parameters").value
+        many = "" if pd.isna(size) else f" of {number(int(size))} parameters"
+        yield f"""A residual network over time{many} reads the standardised waveforms, zeros in place of unobserved
+            leads, in four stages of two blocks (widths {listing(plan.widths)}), and is told the mask again before its
+            last two layers. Whenever it meets a record in training, it is under a new random mask.
+            {_recipe(plan.recipe)} The epoch with the lowest NLL on the validation role, under a frozen draw of random
+            masks, is kept; its weights are rounded to half precision before anything is made with them. There is one
+            training for each of {several(len(plan.seeds), "seed")} ({listing(plan.seeds)}), and the lowest NLL on
+            the selection role, under such masks, decides which network is used."""
+        for row in self._rows("seeds"):
+            if row.chosen and row.role == "selection":
+                yield f"It was that of seed {row.seed}, after epoch {row.epoch} (NLL {estimate(row.value)})."
+                if self._shipped(row.seed):
+                    yield """It was not trained in this run: the weights that ship with leadwise were made by just
+                        this recipe on just these records."""
+
+    def _shipped(self, seed: int) -> bool:
+        """Whether the stage of a seed ended without having trained."""
+        ended = [each for each in self.contents.receipts if each["event"] == "end"]
+        return any(each["stage"] == f"strong-seed-{seed}" and "history.csv" not in each["outputs"] for each in ended)
+
+    def mask_robust(self) -> Iterator[str]:
+        plan = self.plan.mask_robust
+        same = plan.recipe == self.plan.strong.recipe
+        yield f"""The strong evaluator's network is trained once more (seed {plan.seed}): half of the masks are
+            random, a quarter is what ECG-on-Demand, another what MGA chose for the same record, at
+            {listing(CARDINALITIES, "or")} leads. {"The recipe is the same." if same else _recipe(plan.recipe)}"""
+        for row in self._rows("boundary"):
+            yield f"""On the {row.role} role it was scored once, choosing nothing: NLL {estimate(row.value)} under
+                random masks."""
+
+    def references(self) -> Iterator[str]:
+        yield """For every evaluator, metric (NLL, Brier score, ECE) and budget k, all sets of k leads are tried on
+            the selection role; the best is the reference. Ties, after rounding to 1e-12, are broken by the metric,
+            then by NLL, then by the order of the leads. Candidates are made of the leads that all records have; a
+            record with fewer than k leads is left out of both arms at that k."""
+        sizes = {row.k: int(row.candidates) for row in self._rows("references") if not pd.isna(row.candidates)}
+        yield f"Tried were {listing(f'{number(sizes[k])} sets at k = {k}' for k in sorted(sizes))}." if sizes else ""
+        left = [k for k in self.plan.budgets if k not in self.plan.strong.search]
+        if left:
+            yield f"""The strong evaluator's references were not searched at k = {listing(left)}, so that nothing is
+                compared with them there."""
+
+    def policies(self) -> Iterator[str]:
+        plan = self.plan.policies
+        yield f"""A policy acquires leads one at a time, to exactly k = {listing(self.plan.budgets, "or")}. It is
+            given the statistics of the leads that it has acquired, the mask, and the probabilities of an evaluator
+            that reads them, and nothing of the others. {self._first_lead()} MGA predicts by how much each lead would
+            lower the NLL next, with a network of two hidden layers of {several(plan.hidden, "unit")} trained by
+            squared error, and takes the largest. ECG-on-Demand, such a network with the remaining budget as a further
+            input, is trained listwise to rank leads by what they are worth together with those that would fill the
+            budget. CCGA has no network: a lead's gain is its mean gain among the {number(plan.neighbours)} train
+            states that are nearest in the logits of the current probabilities and have as many leads. All three learn
+            the controlled evaluator's NLL from {number(plan.states)} states of train records (seed {plan.seed}). Of
+            the networks' states, {percent(plan.own, 0)} come from their own rollouts; they are trained for
+            {several(plan.epochs, "epoch")} in batches of {number(plan.batch)}, of which the validation role, with
+            {percent(VALIDATION_SHARE, 0)} as many states, picks one. Strong-MGA is MGA with the strong evaluator as
+            its target and in its state; a variant sees the controlled evaluator's probabilities."""
+
+    def _first_lead(self) -> str:
+        named = self.plan.policies.first_lead
+        best = self.find.find("references", "leads", evaluator="controlled", metric="nll", k=1)
+        lead = named or ("" if best.missing else str(best.value))
+        why = (
+            "as the plan has it"
+            if named
+            else "the controlled evaluator's best single lead on the selection role by NLL"
+        )
+        differs = lead not in ("", PUBLISHED_FIRST_LEAD) and not self.contents.synthetic
+        published = f" (the publication's was {PUBLISHED_FIRST_LEAD})" if differs else ""
+        return f"All begin with {f'{lead}, ' if lead else ''}{why}{published}, which counts towards k."
+
+    def controls(self) -> Iterator[str]:
+        yield """Cohort-state feeds the trained ECG-on-Demand the train role's average state under the same mask, so
+            that everybody gets the same leads. Random-subset draws leads at random for each record, the first one
+            included. Neither enters the search for references or an interaction."""
+        if "headroom" in self.results:
+            yield """Oracles, which look at the labels of the selection role, show how much there would be to gain
+                under the controlled evaluator; they cannot be deployed."""
+
+    def metrics(self) -> Iterator[str]:
+        yield """NLL and Brier score are means over records and labels; probabilities are clipped at 1e-12 in the NLL
+            only. ECE is taken label by label in ten bins of equal width, then averaged (in 5, 15 and 20 bins for
+            comparison). AUROC and AUPRC, averaged over labels, describe discrimination. All records weigh equally. A
+            contrast D is the metric with a policy's leads minus that with the reference for the same metric, under
+            one evaluator: below zero, choosing pays. An interaction I is D under one evaluator minus D under another
+            that reads the same leads, each against its own reference, or both against a common one."""
+
+    def inference(self) -> Iterator[str]:
+        plan = self.plan.bootstrap
+        yield f"""Whole patients are drawn with replacement, with all their records, {number(plan.replicates)} times.
+            The draw is made once for a role (patients in the order of their ids, NumPy's default generator, seed
+            {plan.seed}) and shared by every policy, evaluator, reference and metric, so that all differences are
+            paired. An interval reaches from the {LEVEL[0]:g}th to the {LEVEL[1]:g}th percentile of the replicates and
+            is pointwise. Simultaneous intervals hold for a family together: one pair of evaluators and one kind of
+            reference, with all policies, budgets and metrics. They are the estimate plus or minus as many bootstrap
+            deviations as the largest studentised deviation in the family has for its 95th percentile (max-t). All are
+            conditional on the trained models and the frozen references."""
+        for row in self._rows("resamples"):
+            yield f"""Draw of the {row.role} role, {number(int(row.patients))} patients: SHA-256 {row.sha256}."""
+
+    def further(self) -> Iterator[str]:
+        yield """Calibration compares the policies with the set that is best for ECE, in all its rows: ECE by label
+            and in several binnings, calibration in the large, slope, variance of the probabilities over records and
+            labels, and mean binary entropy in nats. A patient's effect is the difference in NLL, averaged over his or
+            her records; all patients weigh equally in means, medians, trimmed and winsorised means, shares of helped
+            and harmed, Spearman's correlation with the uncertainty under the first lead alone, quartiles of that
+            uncertainty, and groups by label."""
+
+    def freeze(self) -> Iterator[str]:
+        chronology, receipts = self.chronology, self.contents.receipts
+        yield f"""Evaluators, policies, references and the plan, with
+            {several(len(self.plan.hypotheses), "hypothesis")}, are frozen in a bundle (SHA-256
+            {self.contents.bundle.sha256})."""
+        if chronology.frozen is not None:
+            what = "It was taken over from another run at" if chronology.elsewhere else "The freeze was complete at"
+            yield f"{what} {when(chronology.frozen)}."
+        for receipt in chronology.scorings:
+            yield f"Scoring of the {receipt['stage']} role began at {when(receipt)}."
+        for role in SCORED:
+            before = sum(each["stage"] == role for each in chronology.earlier)
+            yield f"Earlier bundles had scored the {role} role {several(before, 'time')}." if before else ""
+        yield f"The ledger has {several(len(receipts), 'receipt')}; the hash of the last one is {self.contents.head}."
+        for used in sorted({tuple(sorted(receipt["software"].items())) for receipt in receipts}, key=str):
+            facts = dict(used)
+            commit = f" (commit {facts['commit'][:12]})" if facts["commit"] else ""
+            yield f"""Computed with leadwise {facts["leadwise"]}{commit}, Python {facts["python"]}, NumPy
+                {facts["numpy"]} and PyTorch {facts["torch"]} on a processor with {facts["cpu"]},
+                {several(facts["threads"], "thread")}."""
+
+    def choices(self) -> Iterator[str]:
+        yield """Decided here were: whether a statement of low likelihood makes a label (it does); which ten
+            statistics describe a lead, and that they are clipped; strides and training recipe of the network; the
+            draw of masks on which epochs and seeds are compared; that ECG-on-Demand looks to the end of the budget,
+            with a temperature of one; that CCGA's conditional means are over neighbours; how many states policies
+            learn from, and how many of them are of their own making; that Strong-MGA's state holds the strong
+            evaluator's probabilities; mask-robust interactions against the references of either evaluator; the order
+            in which ties are broken; quartile edges of patients that are those of the sample in every replicate; and
+            simultaneous intervals, which were not published."""
+
+
+_MASKS = f"""A random mask has {listing(CARDINALITIES, "or")} leads, each number equally likely, and all sets of that
+    size are."""
+
+
+def _recipe(recipe: Recipe) -> str:
+    """How a network is trained."""
+    said = [
+        f"""AdamW takes {several(recipe.epochs, "epoch")} in batches of {recipe.batch}, reading random windows of
+            {recipe.crop} samples, and in the last {several(recipe.full_epochs, "epoch")} whole records, with one
+            cycle of the learning rate up to {recipe.learning_rate:g}, weight decay {recipe.weight_decay:g}, dropout
+            {recipe.dropout:g}"""
+    ]
+    said += [f"random factors on the amplitude (log-normal, {recipe.scaling:g})"] * bool(recipe.scaling)
+    said += [f"noise of {recipe.noise:g} of a lead's deviation"] * bool(recipe.noise)
+    said += ["random rotation of whole records in time"] * recipe.shift
+    said += [f"blending of records (α = {recipe.mixing:g})"] * bool(recipe.mixing)
+    said += [f"a running average of the weights (decay {recipe.averaging:g} a step)"] * bool(recipe.averaging)
+    return f"{listing(said)}."

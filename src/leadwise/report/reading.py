@@ -1,0 +1,172 @@
+"""What estimates say, and how cells, folds and counts are spoken of.
+
+An interval lies on a side of zero, or includes it; of many cells, some lie here and others there.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from leadwise.analysis.contrasts import OWN
+from leadwise.report.findings import Findings, Found
+from leadwise.report.plots.drawing import rows_of
+from leadwise.report.wording import listing, number, spoken
+from leadwise.run.plan import Plan
+
+ABOVE, BELOW, INCLUDES, NO_INTERVAL = "lies above zero", "lies below zero", "includes zero", "has no interval"
+_SIDES = (ABOVE, INCLUDES, BELOW, NO_INTERVAL)
+FEW = 4
+"""So many cells are named one by one."""
+_ALL = {1: "the only cell", 2: "both cells"}
+
+
+class Family(NamedTuple):
+    """Interactions between two evaluators, each contrast against its own references or both against the same."""
+
+    evaluator: str
+    baseline: str
+    reference: str = OWN
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What rows of ``interactions.csv`` say of it."""
+        return {"evaluator": self.evaluator, "baseline_evaluator": self.baseline, "reference": self.reference}
+
+
+class Question(NamedTuple):
+    """The cell that a study is about first of all."""
+
+    family: Family
+    policy: str
+    k: int
+    metric: str
+    planned: bool
+    """Whether the plan says so."""
+
+    @classmethod
+    def of(cls, plan: Plan, interactions: pd.DataFrame) -> "Question":
+        """The plan's primary interaction; else ECG-on-Demand in NLL at that of the budgets that is nearest four."""
+        for each in plan.hypotheses:
+            if (each.level, each.quantity) == ("primary", "interaction"):
+                family = Family(each.evaluator, each.baseline or "", each.reference)
+                return cls(family, each.policies[0], each.budgets[0], each.metrics[0], True)
+        family = Family("strong", "controlled")
+        compared = [int(k) for k in rows_of(interactions, **family.facts)["k"]] if len(interactions) else []
+        k = min(compared or plan.budgets, key=lambda k: (abs(k - 4), k))
+        return cls(family, "ecg-on-demand", k, "nll", False)
+
+    def cell(self, find: Findings, role: str) -> "Cell":
+        """Its estimates."""
+        return Cell.at(find, role, self.family, self.policy, self.k, self.metric)
+
+
+class Cell(NamedTuple):
+    """A policy at a budget: its contrast under the baseline and under the other evaluator, and their difference."""
+
+    policy: str
+    k: int
+    metric: str
+    before: Found
+    after: Found
+    change: Found
+    jointly: Found
+    """The change with its simultaneous interval."""
+
+    @classmethod
+    def at(cls, find: Findings, role: str, family: Family, policy: str, k: int, metric: str) -> "Cell":
+        """Look a cell up; what is not among the results is missing in it."""
+        evaluator, baseline, reference = family
+        before, after = (find.contrast(role, policy, each, k, metric, reference) for each in (baseline, evaluator))
+        facts: dict[str, object] = {"role": role, "policy": policy, "k": k, "metric": metric, **family.facts}
+        change, low, high = (
+            find.find("interactions", column, **facts)
+            for column in ("interaction", "lo_simultaneous", "hi_simultaneous")
+        )
+        return cls(policy, k, metric, before, after, change, Found(change.value, low.value, high.value))
+
+    @property
+    def reverses(self) -> bool:
+        """Whether the point estimates go from an advantage to a loss."""
+        return bool(self.before.value < 0 < self.after.value)
+
+    @property
+    def reverses_back(self) -> bool:
+        """Whether the point estimates go from a loss to an advantage."""
+        return bool(self.before.value > 0 > self.after.value)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the two intervals lie on opposite sides of zero."""
+        return {side(self.before), side(self.after)} == {ABOVE, BELOW}
+
+
+def side(found: Found) -> str:
+    """Where an interval lies; one that touches zero includes it.
+
+    >>> side(Found(0.2, 0.1, 0.3)), side(Found(0.2, 0.0, 0.3))
+    ('lies above zero', 'includes zero')
+    """
+    if pd.isna(found.lo) or pd.isna(found.hi):
+        return NO_INTERVAL
+    return ABOVE if found.lo > 0 else BELOW if found.hi < 0 else INCLUDES
+
+
+def tally(cells: Sequence[Cell], arm: str) -> str:
+    """On which side the intervals of ``arm`` lie: all groups are counted, few that are not in the largest are named."""
+    groups = {where: [cell for cell in cells if side(getattr(cell, arm)) == where] for where in _SIDES}
+    largest = max(groups, key=lambda where: len(groups[where]))
+    if len(groups[largest]) == len(cells):
+        return f"{largest} in {_ALL.get(len(cells), f'all {len(cells)} cells')}"
+    parts = [f"{largest} in {len(groups[largest])} of {len(cells)} cells"]
+    parts += [f"{where} in {len(some)}{_few(some)}" for where, some in groups.items() if some and where != largest]
+    return listing(parts)
+
+
+def share(some: Sequence[Cell], every: Sequence[Cell], noun: str) -> str:
+    """How many of many, with the names of few: those that are meant, or the exceptions."""
+    counted = f"{len(some)} of {len(every)} {noun}"
+    if not some or len(some) == len(every):
+        return counted
+    rest = [cell for cell in every if cell not in some]
+    return counted + (_few(rest, "all but ") if len(some) > len(rest) else _few(some))
+
+
+def _few(cells: Sequence[Cell], before: str = "") -> str:
+    """Their names in brackets, if they are few enough for a sentence; the tables have the others."""
+    return f" ({before}{names(cells)})" if len(cells) <= FEW else ""
+
+
+def names(cells: Iterable[Cell]) -> str:
+    """Cells as people speak of them: "MGA in NLL at k = 2 and 3"."""
+    budgets: dict[tuple[str, str], list[int]] = {}
+    for cell in cells:
+        budgets.setdefault((cell.policy, cell.metric), []).append(cell.k)
+    return "; ".join(
+        f"{spoken(policy)} in {spoken(metric)} at {at_budgets(some)}" for (policy, metric), some in budgets.items()
+    )
+
+
+def at_budgets(budgets: Iterable[int]) -> str:
+    return f"k = {listing(budgets)}"
+
+
+def folds_in_words(folds: Sequence[int]) -> str:
+    """Folds, many in a row by the first and the last.
+
+    >>> folds_in_words([7]), folds_in_words([1, 2, 3, 4]), folds_in_words([3, 5])
+    ('fold 7', 'folds 1–4', 'folds 3 and 5')
+    """
+    if len(folds) > 2 and list(folds) == list(range(folds[0], folds[-1] + 1)):
+        return f"folds {folds[0]}–{folds[-1]}"
+    return f"fold{'s' * (len(folds) > 1)} {listing(folds)}"
+
+
+def several(count: int, thing: str) -> str:
+    """How many, in the plural where it is due.
+
+    >>> several(1, "seed"), several(2000, "record"), several(0, "hypothesis")
+    ('1 seed', '2,000 records', '0 hypotheses')
+    """
+    plural = {"hypothesis": "hypotheses"}.get(thing, f"{thing}s")
+    return f"{number(count)} {thing if count == 1 else plural}"

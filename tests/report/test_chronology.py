@@ -1,0 +1,80 @@
+"""Which scoring belongs to which freeze."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadwise.report.chronology import Chronology, when
+from leadwise.report.contents import RunContents
+from leadwise.run.bundle import Bundle
+from leadwise.run.directory import RunDirectory
+from leadwise.run.plan import Plan
+
+
+def freeze(bundle: str) -> dict[str, Any]:
+    return {"event": "end", "stage": "freeze", "outputs": {"bundle.json": bundle}}
+
+
+def begin(stage: str) -> dict[str, Any]:
+    return {"event": "begin", "stage": stage}
+
+
+TAKEN = {"event": "bundle", "sha256": "ours"}
+RESULTS = {"event": "results"}
+
+
+@pytest.fixture
+def chronology(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(Bundle, "sha256", "ours")
+
+    def made(*receipts: dict[str, Any]) -> Chronology:
+        numbered = [receipt | {"number": number} for number, receipt in enumerate(receipts, 1)]
+        return Chronology(RunContents(RunDirectory(Path()), Plan(), Bundle.__new__(Bundle), numbered, {}))
+
+    return made
+
+
+def numbers(receipts: list[dict[str, Any]]) -> list[int]:
+    return [receipt["number"] for receipt in receipts]
+
+
+def test_a_run(chronology: Any) -> None:
+    found = chronology(begin("mga"), begin("freeze"), freeze("ours"), begin("audit"), begin("evaluation"), RESULTS)
+    assert found.frozen["number"] == 3
+    assert not found.elsewhere
+    assert numbers(found.scorings) == numbers(found.between) == [4, 5]
+    assert found.earlier == []
+    assert numbers(found.fitting()) == [1, 2]
+    assert numbers(found.fitting("mg")) == [1]
+
+
+def test_a_bundle_from_elsewhere(chronology: Any) -> None:
+    found = chronology(TAKEN, begin("audit"), RESULTS, TAKEN)
+    assert found.frozen["number"] == 1, "taken again, it is still the same"
+    assert found.elsewhere
+    assert numbers(found.scorings) == [2]
+
+
+def test_another_bundle_before_or_after(chronology: Any) -> None:
+    before = chronology(freeze("other"), begin("audit"), begin("mga"), freeze("ours"), begin("audit"), RESULTS)
+    assert numbers(before.earlier) == [2]
+    assert numbers(before.scorings) == [5]
+    assert numbers(before.between) == [5]
+    after = chronology(freeze("ours"), begin("audit"), RESULTS, begin("mga"), freeze("other"), begin("audit"), RESULTS)
+    assert after.earlier == []
+    assert numbers(after.scorings) == [2]
+    assert numbers(after.between) == [2], "what comes later belongs to another bundle"
+
+
+def test_no_freeze(chronology: Any) -> None:
+    found = chronology(begin("audit"), freeze("other"), begin("evaluation"))
+    assert found.frozen is None
+    assert not found.elsewhere
+    assert found.scorings == found.between == []
+    assert numbers(found.earlier) == [1, 3]
+
+
+def test_when() -> None:
+    receipt = {"time": "2026-11-18T06:47:09.735+00:00", "number": 55}
+    assert when(receipt) == "2026-11-18 06:47:09 UTC (receipt 55)"

@@ -1,0 +1,147 @@
+"""A hypothesis holds when every cell of it lies on the expected side with its whole interval, and only then."""
+
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadwise.report.claims import verdict
+from leadwise.report.hypotheses import COLUMNS, hypotheses_frame
+from leadwise.run.plan import Hypothesis, Plan, read_plan
+from report.paper import DEMAND, Paper
+
+Results = dict[str, pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Paper().results
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    with as_file(files("leadwise") / "studies" / "ptbxl.toml") as path:
+        return read_plan(path)
+
+
+def changed(results: Results, name: str, facts: Mapping[str, Any], **cells: float) -> Results:
+    frame = results[name].copy()
+    rows = np.logical_and.reduce([frame[column] == value for column, value in facts.items()])
+    assert rows.any()
+    frame.loc[rows, list(cells)] = list(cells.values())
+    return results | {name: frame}
+
+
+def of(frame: pd.DataFrame, number: int, role: str = "evaluation") -> Any:
+    (row,) = frame[(frame["number"] == number) & (frame["role"] == role)].itertuples()
+    return row
+
+
+PRIMARY = {"role": "evaluation", "policy": DEMAND, "evaluator": "strong", "reference": "own", "k": 4, "metric": "nll"}
+SECONDARY = 5
+PAIRED = 9
+
+
+def test_with_the_published_numbers_everything_expected_holds(plan: Plan, results: Results) -> None:
+    frame = hypotheses_frame(plan, results)
+    assert list(frame.columns) == list(COLUMNS)
+    ours = frame[frame["role"] == "evaluation"]
+    assert list(ours["number"]) == list(range(1, len(plan.hypotheses) + 1))
+    assert set(ours["verdict"]) == {"holds"}
+    assert list(ours["cells"]) == [1, 1, 1, 1, 30, 10, 10, 30, 2]
+    assert (ours["present"] == ours["cells"]).all()
+    assert (ours["holding"] == ours["cells"]).all()
+
+
+def test_only_a_single_cell_has_its_estimate_beside_it(plan: Plan, results: Results) -> None:
+    frame = hypotheses_frame(plan, results)
+    assert of(frame, 1)[-3:] == (0.040585, 0.030288, 0.049879)
+    assert of(frame, 2)[-3:] == (-0.01112, -0.018652, -0.002885)
+    several = frame[frame["cells"] > 1]
+    assert len(several)
+    assert several[["value", "lo", "hi"]].isna().all(axis=None)
+
+
+def test_the_plan_stands_in_words(plan: Plan, results: Results) -> None:
+    row = of(hypotheses_frame(plan, results), SECONDARY)
+    assert row.policies == "ecg-on-demand mga"
+    assert (row.evaluator, row.baseline, row.reference) == ("strong", "controlled", "own")
+    assert (row.budgets, row.metrics, row.expected) == ("2 3 4 6 8", "nll brier ece", "above zero")
+    assert of(hypotheses_frame(plan, results), 2).baseline == ""
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi"), [(-0.01, 0.05), (0.0, 0.05), (-0.05, -0.01)], ids=["spans", "touches", "opposite"]
+)
+def test_one_cell_is_enough_to_fail(plan: Plan, results: Results, lo: float, hi: float) -> None:
+    frame = hypotheses_frame(plan, changed(results, "interactions", PRIMARY, lo=lo, hi=hi))
+    assert (of(frame, 1).verdict, of(frame, 1).holding) == ("fails", 0)
+    assert (of(frame, SECONDARY).verdict, of(frame, SECONDARY).holding) == ("fails", 29)
+    assert of(frame, 1, "audit").verdict == "holds", "another role stays as it is"
+    assert of(frame, 4).verdict == "holds", "another metric stays as it is"
+
+
+def test_below_zero_means_the_upper_bound(plan: Plan, results: Results) -> None:
+    place = {"role": "evaluation", "policy": DEMAND, "evaluator": "controlled", "k": 4, "metric": "nll"}
+    assert of(hypotheses_frame(plan, changed(results, "contrasts", place, hi=0.0)), 2).verdict == "fails"
+    assert of(hypotheses_frame(plan, changed(results, "contrasts", place, hi=-1e-9)), 2).verdict == "holds"
+
+
+def test_what_is_missing_is_neither_for_nor_against(plan: Plan, results: Results) -> None:
+    frame = results["interactions"]
+    fewer = results | {"interactions": frame[frame["k"] != 3]}
+    row = of(hypotheses_frame(plan, fewer), SECONDARY)
+    assert (row.cells, row.present, row.holding, row.verdict) == (30, 24, 24, "not answerable")
+    row = of(hypotheses_frame(plan, changed(fewer, "interactions", PRIMARY, lo=-1)), SECONDARY)
+    assert (row.cells, row.present, row.holding, row.verdict) == (30, 24, 23, "fails")
+    row = of(hypotheses_frame(plan, changed(results, "interactions", PRIMARY, lo=np.nan)), 1)
+    assert (row.cells, row.present, row.verdict) == (1, 0, "not answerable"), "no interval, no answer"
+    without = {name: each for name, each in results.items() if name not in ("interactions", "paired")}
+    verdicts = [of(hypotheses_frame(plan, without), number).verdict for number in range(1, 10)]
+    assert verdicts == ["not answerable" if number not in (2, 3) else "holds" for number in range(1, 10)]
+
+
+def test_roles_that_were_not_scored_have_no_row(plan: Plan, results: Results) -> None:
+    audit = {
+        name: frame[frame["role"] != "evaluation"] if "role" in frame and name != "splits" else frame
+        for name, frame in results.items()
+    }
+    assert set(hypotheses_frame(plan, audit)["role"]) == {"audit"}
+    assert hypotheses_frame(plan, {}).empty
+    assert list(hypotheses_frame(plan, {}).columns) == list(COLUMNS)
+
+
+def test_a_pair_may_have_been_compared_the_other_way_round(plan: Plan, results: Results) -> None:
+    frame = results["paired"]
+    swapped = frame.assign(
+        policy_a=frame["policy_b"],
+        policy_b=frame["policy_a"],
+        delta=-frame["delta"],
+        lo=-frame["hi"],
+        hi=-frame["lo"],
+    )
+    assert of(hypotheses_frame(plan, results | {"paired": swapped}), PAIRED).verdict == "holds"
+    opposite = frame.assign(delta=-frame["delta"], lo=-frame["hi"], hi=-frame["lo"])
+    assert of(hypotheses_frame(plan, results | {"paired": opposite}), PAIRED).verdict == "fails"
+
+
+def test_common_references_are_asked_for(plan: Plan, results: Results) -> None:
+    """A contrast may name whose references it is against, as an interaction does."""
+    place = {"role": "evaluation", "policy": DEMAND, "evaluator": "strong", "reference_evaluator": "controlled"}
+    common = changed(results, "contrasts", place, lo=0.001, hi=0.02)
+    facts = {"quantity": "contrast", "policies": [DEMAND], "evaluator": "strong", "budgets": [4], "metrics": ["nll"]}
+    hypothesis = Hypothesis(level="post hoc", reference="controlled", expected="above zero", **facts)
+    found = hypotheses_frame(plan.model_copy(update={"hypotheses": [hypothesis]}), common)
+    assert of(found, 1)[-3:] == (0.009641, 0.001, 0.02)
+
+
+@given(st.lists(st.booleans(), max_size=6), st.integers(0, 3))
+def test_verdict(holds: list[bool], missing: int) -> None:
+    said = verdict(holds, len(holds) + missing)
+    assert (said == "fails") == (False in holds)
+    assert (said == "holds") == (False not in holds and not missing)

@@ -1,0 +1,167 @@
+"""The methods follow the plan and the run: another setting, another sentence."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from leadwise.report.contents import RunContents
+from leadwise.report.methods import describe_methods
+from leadwise.run.plan import Plan
+from study.test_run import finished_run
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
+    return RunContents.read(finished_run(tmp_path_factory))
+
+
+def with_plan(contents: RunContents, changed: Mapping[str, Any]) -> RunContents:
+    """The run, as if some settings had been others; keys are paths such as "strong.recipe.crop"."""
+    facts = contents.plan.model_dump()
+    for path, value in changed.items():
+        *parts, last = path.split(".")
+        part = facts
+        for name in parts:
+            part = part[name]
+        part[last] = value
+    return replace(contents, plan=Plan.model_validate(facts))
+
+
+def section(contents: RunContents, heading: str) -> str:
+    return dict(describe_methods(contents))[heading]
+
+
+def test_every_section_is_prose(contents: RunContents) -> None:
+    found = describe_methods(contents)
+    assert len(dict(found)) == len(found) == 12
+    for heading, text in found:
+        assert heading
+        assert text.endswith(".")
+        assert text == " ".join(text.split())
+        for sign in ("nan", "None", "{", "  ", "..", ", ,", "( "):
+            assert sign not in text, heading
+
+
+@pytest.mark.parametrize(
+    ("heading", "setting", "value", "said"),
+    [
+        ("Cohort", "cohort.seed", 77, "(seed 77)"),
+        ("Controlled evaluator", "controlled.repeats", 1, "under 1 random mask (seed"),
+        ("Controlled evaluator", "controlled.strength", 0.25, "inverse penalty 0.25"),
+        ("Controlled evaluator", "controlled.clip", 2.5, "±2.5 deviations"),
+        ("Controlled evaluator", "controlled.seed", 99, "(seed 99)"),
+        ("Strong evaluator", "strong.seeds", [5, 6, 7], "3 seeds (5, 6 and 7)"),
+        ("Strong evaluator", "strong.seeds", [5], "1 seed (5)"),
+        ("Strong evaluator", "strong.widths", [1, 2, 3, 4], "widths 1, 2, 3 and 4"),
+        ("Strong evaluator", "strong.recipe.epochs", 31, "31 epochs"),
+        ("Strong evaluator", "strong.recipe.crop", 333, "333 samples"),
+        ("Strong evaluator", "strong.recipe.learning_rate", 0.5, "up to 0.5"),
+        ("Strong evaluator", "strong.recipe.mixing", 0.4, "blending of records (α = 0.4)"),
+        ("Mask-robust evaluator", "mask_robust.seed", 44, "(seed 44)"),
+        ("Mask-robust evaluator", "mask_robust.recipe.batch", 17, "batches of 17"),
+        ("Fixed references", "strong.search", [1, 4], "not searched at k = 2"),
+        ("Policies", "policies.states", 54321, "54,321 states"),
+        ("Policies", "policies.neighbours", 33, "33 train states"),
+        ("Policies", "policies.hidden", 19, "19 units"),
+        ("Policies", "policies.own", 0.25, "25% come from"),
+        ("Policies", "policies.first_lead", "V3", "All begin with V3, as the plan has it"),
+        ("Policies", "budgets", [2, 3], "k = 2 or 3"),
+        ("Inference", "bootstrap.replicates", 4321, "4,321 times"),
+        ("Inference", "bootstrap.seed", 5, "seed 5)"),
+    ],
+)
+def test_a_setting_of_the_plan_is_told(
+    contents: RunContents, heading: str, setting: str, value: object, said: str
+) -> None:
+    assert said not in section(contents, heading)
+    assert said in section(with_plan(contents, {setting: value}), heading)
+
+
+@pytest.mark.parametrize(
+    ("setting", "off", "said"),
+    [
+        ("shift", False, "rotation"),
+        ("scaling", 0.0, "amplitude"),
+        ("noise", 0.0, "noise"),
+        ("averaging", 0.0, "running average"),
+    ],
+)
+def test_what_a_recipe_does_not_do_is_not_told(contents: RunContents, setting: str, off: object, said: str) -> None:
+    assert said in section(contents, "Strong evaluator")
+    changed = with_plan(contents, {f"strong.recipe.{setting}": off})
+    assert said not in section(changed, "Strong evaluator")
+
+
+def test_the_run_is_told(contents: RunContents) -> None:
+    results = contents.results
+    splits = results["splits"].set_index("role")
+    cohort = section(contents, "Cohort")
+    assert "made 160 recordings (seed 3)" in cohort
+    assert "say nothing about patients" in cohort
+    assert f"train (folds 1–6) {splits['records']['train']:.0f} records of" in cohort
+    assert "CD, HYP, MI, NORM and STTC" in cohort
+    seeds = results["seeds"]
+    chosen = seeds[seeds["chosen"] & (seeds["role"] == "selection")].iloc[0]
+    assert f"seed {chosen['seed']}, after epoch {chosen['epoch']}" in section(contents, "Strong evaluator")
+    assert "8,701 parameters" in section(contents, "Strong evaluator")
+    assert "The recipe is the same." in section(contents, "Mask-robust evaluator")
+    assert "12 sets at k = 1, 66 sets at k = 2 and 495 sets at k = 4" in section(contents, "Fixed references")
+    references = results["references"]
+    best = references[
+        (references["evaluator"] == "controlled") & (references["k"] == 1) & (references["metric"] == "nll")
+    ]
+    assert f"All begin with {best['leads'].iloc[0]}, the controlled evaluator's" in section(contents, "Policies")
+    for sha256 in results["resamples"]["sha256"]:
+        assert sha256 in section(contents, "Inference")
+    freeze = section(contents, "What was frozen, and when")
+    assert contents.bundle.sha256 in freeze
+    assert contents.head in freeze
+    assert freeze.index("The freeze was complete") < freeze.index("Scoring of the audit role")
+    assert freeze.count("Computed with leadwise") == 1
+
+
+def test_several_machines_are_all_told(contents: RunContents) -> None:
+    receipts = [
+        *contents.receipts[:-1],
+        contents.receipts[-1] | {"software": contents.receipts[-1]["software"] | {"threads": 64}},
+    ]
+    assert (
+        section(replace(contents, receipts=receipts), "What was frozen, and when").count("Computed with leadwise") == 2
+    )
+
+
+def test_real_recordings(contents: RunContents) -> None:
+    real = with_plan(contents, {"cohort": {"kind": "ptbxl"}})
+    assert section(real, "Cohort").startswith("The cohort is PTB-XL")
+    assert "synthetic" not in " ".join(text for _, text in describe_methods(real))
+    assert "(the publication's was aVR)" in section(real, "Policies"), "the tiny cohort has another best lead"
+    assert "(the publication's was aVR)" not in section(contents, "Policies"), "nothing was published about this one"
+    same = with_plan(real, {"policies.first_lead": "aVR"})
+    assert "publication's was" not in section(same, "Policies")
+
+
+def test_shipped_weights_are_told(contents: RunContents) -> None:
+    def without_history(receipt: dict[str, Any]) -> dict[str, Any]:
+        if receipt["event"] == "end" and receipt["stage"].startswith("strong-seed-"):
+            return receipt | {"outputs": {"strong.safetensors": ""}}
+        return receipt
+
+    said = "It was not trained in this run"
+    assert said not in section(contents, "Strong evaluator")
+    taken = replace(contents, receipts=[without_history(each) for each in contents.receipts])
+    assert said in section(taken, "Strong evaluator")
+
+
+def test_missing_tables_are_left_out(contents: RunContents) -> None:
+    found = describe_methods(replace(contents, results={"contrasts": contents.results["contrasts"]}))
+    assert len(found) == 12
+    text = " ".join(paragraph for _, paragraph in found)
+    assert "nan" not in text
+    assert "All begin with the controlled evaluator's best single lead" in text
+    assert "Tried were" not in text
+    assert "SHA-256 of" not in text
+    partly = pd.DataFrame({"role": ["train"], "records": [5.0], "patients": [float("nan")]})
+    assert "Its folds" not in section(replace(contents, results={"splits": partly}), "Cohort")

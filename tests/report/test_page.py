@@ -1,0 +1,413 @@
+"""The report's page: all of the run is in it, nothing else is, and every number can be followed to its source."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadwise.report import page as page_module
+from leadwise.report.checks import Check
+from leadwise.report.contents import RunContents
+from leadwise.report.hypotheses import hypotheses_frame
+from leadwise.report.page import write_report
+from leadwise.report.page.cells import Shown
+from leadwise.report.page.provenance import software_frame, used_artifacts
+from leadwise.report.tables import TABLES, report_tables
+from leadwise.report.wording import cell
+from leadwise.store import file_sha256
+from leadwise.study.results import write_frames
+from study.test_run import finished_run
+
+HYPOTHESES = """
+[[hypotheses]]
+level = "primary"
+quantity = "interaction"
+policies = ["ecg-on-demand"]
+evaluator = "strong"
+baseline = "controlled"
+budgets = [2]
+metrics = ["nll"]
+expected = "above zero"
+
+[[hypotheses]]
+level = "secondary"
+quantity = "contrast"
+policies = ["ecg-on-demand", "mga"]
+evaluator = "controlled"
+budgets = [2, 4]
+metrics = ["nll", "ece"]
+expected = "below zero"
+"""
+VOID = {"meta", "input", "br", "link", "img"}
+
+
+class Read(HTMLParser):
+    """A page taken apart: the text of every element with an id, the cells of tables by section, links and sources."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, dict[str, str]]] = []
+        self.texts: dict[str, str] = {}
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.cells: dict[str, list[list[tuple[str, str | None]]]] = {}
+        self.feed(html)
+        assert self.open == []  # whatever was opened was closed
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        self.elements.append((tag, attributes))
+        section = next((each["id"] for name, each in reversed(self.open) if name == "section"), "")
+        if tag == "tr":
+            self.cells.setdefault(section, []).append([])
+        elif tag in ("td", "th"):
+            self.cells[section][-1].append(("", attributes.get("data-value")))
+        if tag not in VOID:
+            self.open.append((tag, attributes))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open[-1][0] == tag
+        self.open.pop()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        for tag, attributes in self.open:
+            if tag in ("title", "h1", "style", "script"):
+                self.texts[tag] = self.texts.get(tag, "") + data
+            if "id" in attributes:
+                self.texts[attributes["id"]] = self.texts.get(attributes["id"], "") + data
+        if any(tag in ("td", "th") for tag, _ in self.open):
+            section = next(each["id"] for name, each in reversed(self.open) if name == "section")
+            text, value = self.cells[section][-1][-1]
+            self.cells[section][-1][-1] = (text + data, value)
+
+    def all(self, attribute: str) -> list[str]:
+        return [attributes[attribute] for _, attributes in self.elements if attribute in attributes]
+
+
+def read(run: Path) -> Read:
+    return Read((run / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with its report; never change it."""
+    return finished_run(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def contents(run: Path) -> RunContents:
+    return RunContents.read(run)
+
+
+@pytest.fixture(scope="module")
+def html(run: Path) -> Read:
+    return read(run)
+
+
+@pytest.fixture
+def changed(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Read]:
+    """The report of a copy of the run in which the plan or results are others; without its figures, which take long."""
+    monkeypatch.setattr(page_module, "draw_figures", lambda *_: {})
+
+    def make(plan: Callable[[str], str] = str, results: Callable[[RunContents], Any] = lambda _: None) -> Read:
+        copy = Path(shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("artifacts")))
+        frozen = copy / "bundle" / "plan.toml"
+        frozen.write_text(plan(frozen.read_text()))
+        results(RunContents.read(copy))
+        write_report(copy)
+        return read(copy)
+
+    return make
+
+
+# all of it, and nothing else -----------------------------------------------------------------------------------------
+
+
+def test_every_table_is_in_the_page_and_beside_it(run: Path, html: Read) -> None:
+    shown = [name.removeprefix("table-") for name in html.all("id") if name.startswith("table-")]
+    assert shown == list(TABLES)
+    assert {file.name for file in (run / "tables").iterdir()} == {f"{name}.tex" for name in TABLES}
+
+
+def test_every_figure_is_in_the_page_and_beside_it(run: Path, html: Read) -> None:
+    shown = [attributes["id"].removeprefix("figure-") for tag, attributes in html.elements if tag == "figure"]
+    files = {file.name for file in (run / "figures").iterdir()}
+    assert files == {f"{name}.{kind}" for name in shown for kind in ("svg", "pdf")}
+    assert len(shown) == sum(tag == "svg" for tag, _ in html.elements) == 6
+    for name in shown:
+        assert html.texts[f"{name}-desc"] in html.texts[f"figure-{name}"].replace(html.texts[f"{name}-desc"], "", 1)
+
+
+def test_ids_are_unique_and_links_lead_somewhere(run: Path, html: Read) -> None:
+    ids = html.all("id")
+    assert len(set(ids)) == len(ids)
+    for link in html.all("href") + html.all("xlink:href"):
+        if link.startswith("#"):
+            assert link[1:] in ids
+        else:
+            assert (run / link).is_file()
+            assert link.endswith(".pdf")
+
+
+def test_nothing_is_fetched(html: Read) -> None:
+    assert not {"src", "srcset", "data", "poster", "action", "background"} & {
+        name for _, attributes in html.elements for name in attributes
+    }
+    assert not {"link", "iframe", "object", "embed", "img", "base"} & {tag for tag, _ in html.elements}
+    assert re.findall(r"@import|url\((?!#)", html.texts["style"] + " ".join(html.all("style"))) == []
+    (policy,) = [attributes["content"] for tag, attributes in html.elements if "http-equiv" in attributes]
+    digest = b64encode(sha256(html.texts["script"].encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+
+
+def test_a_report_of_the_same_run_is_the_same(run: Path, tmp_path: Path) -> None:
+    """Whatever order sets have in a process; and nothing of an older report, nor a draft, is left."""
+    made = []
+    for seed in "01":
+        copy = Path(shutil.copytree(run, tmp_path / seed / "run"))
+        for kind in ("figures", "tables"):
+            (copy / kind / "of another time").write_text("")
+        code = "import sys; from leadwise.report.page import write_report; write_report(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", code, copy], check=True, env=os.environ | {"PYTHONHASHSEED": seed})
+        made.append({str(file.relative_to(copy)): file_sha256(file) for file in copy.rglob("*") if file.is_file()})
+    assert made[0] == made[1]
+    assert set(made[0]) == {str(file.relative_to(run)) for file in run.rglob("*") if file.is_file()}
+
+
+def test_where_a_report_cannot_be_made_the_old_one_stays(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("artifacts")))
+    before = {file: file_sha256(file) for file in copy.rglob("*") if file.is_file()}
+
+    def refuse(_table: Any) -> str:
+        raise OSError("no room")
+
+    monkeypatch.setattr(page_module, "draw_figures", lambda *_: {})
+    monkeypatch.setattr(page_module, "latex", refuse)
+    with pytest.raises(OSError, match="no room"):
+        write_report(copy)
+    assert {file: file_sha256(file) for file in copy.rglob("*") if file.is_file()} == before
+
+
+# numbers -------------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_in_the_page_are_those_of_the_tables(contents: RunContents, html: Read) -> None:
+    for table in report_tables(contents):
+        headers, *rows = html.cells.get(f"table-{table.name}", [[(name, None) for name in table.frame]])
+        assert [text for text, _ in headers] == list(table.frame)
+        assert len(rows) == len(table.frame)
+        for shown, row in zip(rows, table.frame.itertuples(index=False), strict=True):
+            for (text, number), value in zip(shown, row, strict=True):
+                assert text == cell(value)
+                if isinstance(value, int | float | np.number) and not isinstance(value, bool) and not pd.isna(value):
+                    assert number is not None
+                    assert float(number) == value
+
+
+def test_numbers_of_a_table_stand_in_its_source(contents: RunContents) -> None:
+    """To the last bit, so that nothing was computed on the way."""
+    seen = 0
+    for table in report_tables(contents):
+        stems = [Path(name).stem for name in table.source.split(", ")]
+        numeric = [contents.results[stem].select_dtypes("number") for stem in stems]
+        known = {float(value) for frame in numeric for value in frame.to_numpy(dtype=float).ravel() if value == value}
+        for column in table.frame.select_dtypes("float"):
+            numbers = {float(value) for value in table.frame[column].dropna()}
+            assert numbers <= known, (table.name, column)
+            seen += len(numbers)
+    assert seen > 500
+
+
+def test_each_source_has_its_hash(run: Path, contents: RunContents, html: Read) -> None:
+    titles = set(html.all("title"))
+    for table in report_tables(contents):
+        if table.name == "hypotheses":
+            continue  # this plan has none
+        for name in table.source.split(", "):
+            digest = file_sha256(run / "results" / name)
+            assert f"results/{name}, SHA-256 {digest[:16]}" in " ".join(html.texts[f"table-{table.name}"].split())
+            assert digest in titles
+
+
+def test_every_artifact_bundle_and_result_has_its_hash(run: Path, contents: RunContents, html: Read) -> None:
+    artifacts = {(row[0][0], row[1][0]): row[3][0] for row in html.cells["used"][1:]}
+    made = {(place.parent.name, place.name): place for place in (run / "artifacts").glob("*/*")}
+    # nothing names the statistics as an input: they are kept in the cohort's cache
+    assert set(made) - set(artifacts) == {key for key in made if key[0] == "statistics"}
+    for key, digest in artifacts.items():
+        assert digest == file_sha256(made[key] / "outputs.json")
+    for section, directory in (("frozen", "bundle"), ("results", "results")):
+        for (name, _), (digest, _) in html.cells[section][1:]:
+            assert digest == file_sha256(run / directory / name)
+        assert len(html.cells[section]) > 10
+    assert html.texts["head"] == json.loads((run / "manifest.json").read_text())["head"]
+    assert contents.bundle.sha256 in html.texts["artifacts"]
+    assert f"{len(contents.receipts)} receipts" in html.texts["artifacts"]
+
+
+# words ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_title_is_shown_as_it_is_written(changed: Callable[..., Read]) -> None:
+    nasty = "<script>alert('1')</script> & <b>more</b>"
+    html = changed(lambda plan: plan.replace('"tiny"', f'"{nasty}"'))
+    assert html.texts["h1"] == f"{nasty} (synthetic data)"
+    assert html.texts["title"].startswith(html.texts["h1"])
+    assert sum(tag == "script" for tag, _ in html.elements) == 1
+    assert not any(tag == "b" for tag, _ in html.elements)
+
+
+def test_synthetic_recordings_are_called_so(run: Path, html: Read) -> None:
+    assert html.texts["h1"] == "tiny (synthetic data)"
+    assert '<p class="banner">' in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_with_the_audit_only_says_so(changed: Callable[..., Read], html: Read) -> None:
+    def drop(contents: RunContents) -> None:
+        frames = {
+            name: frame[frame["role"] != "evaluation"] for name, frame in contents.results.items() if "role" in frame
+        }
+        write_frames(contents.directory.results, frames)
+
+    audit = changed(results=drop)
+    assert "Not scored" in audit.texts["facts"]
+    assert "audit role, fold 9" in audit.texts["facts"].partition("Not scored")[0]
+    assert "evaluation role, fold 8" in html.texts["facts"].partition("Scored too")[0]
+    shown = [name.removeprefix("table-") for name in audit.all("id") if name.startswith("table-")]
+    assert shown == list(TABLES)
+
+
+def test_hypotheses_have_their_verdicts(changed: Callable[..., Read], html: Read) -> None:
+    found: list[pd.DataFrame] = []
+
+    def add(contents: RunContents) -> None:
+        found.append(hypotheses_frame(contents.plan, contents.results))
+        write_frames(contents.directory.results, {"hypotheses": found[0]})
+
+    text = " ".join(changed(lambda plan: plan + HYPOTHESES, add).texts["hypotheses"].split())
+    assert "The plan names none." in html.texts["hypotheses"]
+    assert "Source: results/hypotheses.csv, SHA-256" in text
+    parts = re.split(r"\d\. (?=[ID] of)", text)[1:]
+    assert len(parts) == 2
+    assert "I of ECG-on-Demand, strong minus controlled evaluator, k = 2, NLL: above zero primary" in text
+    assert "D of ECG-on-Demand and MGA under the controlled evaluator, k = 2 and 4, NLL and ECE: below zero" in text
+    (first,) = found[0].query("number == 1 and role == 'evaluation'").to_dict("records")
+    assert f"Evaluation role: {cell(first['value'])} [{cell(first['lo'])}, {cell(first['hi'])}]" in parts[0]
+    (second,) = found[0].query("number == 2 and role == 'audit'").to_dict("records")
+    assert f"Audit role: {second['holding']} of 8 cells hold {second['verdict']}" in parts[1]
+
+
+def test_claims_are_counted_by_verdict(contents: RunContents, html: Read) -> None:
+    counts = contents.results["claims"]["verdict"].value_counts()
+    said = " · ".join(f"{verdict} {counts.get(verdict, 0)}" for verdict in ("holds", "fails", "not answerable"))
+    assert said in " ".join(html.texts["publication"].split())
+
+
+def test_checks_that_failed_come_first(changed: Callable[..., Read], monkeypatch: pytest.MonkeyPatch) -> None:
+    states = ["passed", "not applicable", "failed", "passed", "failed"]
+    checks = [Check(n, f"title {n}", "why", state, f"detail {n}") for n, state in enumerate(states, 1)]  # type: ignore[arg-type]
+    monkeypatch.setattr(page_module, "protocol_checks", lambda _: checks)
+    text = " ".join(changed().texts["checks"].split())
+    assert "passed 2 · failed 2 · not applicable 1" in text
+    assert re.findall(r"title (\d)", text) == ["3", "5", "1", "2", "4"]
+    assert "failed 3. title 3 why detail 3" in text
+
+
+# cells ---------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(st.floats(), st.integers(-(10**6), 10**6), st.text(), st.booleans(), st.none())))
+def test_a_cell_sorts_by_its_number_and_shows_its_words(values: list[Any]) -> None:
+    shown = Shown.of(pd.DataFrame({"values": pd.Series(values, dtype=object)}))
+    assert len(shown.rows) == len(values)
+    for (each,), value in zip(shown.rows, values, strict=True):
+        assert each.text == cell(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
+            assert float(each.number or "nan") == value
+        elif not isinstance(value, str):
+            assert each.number is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("[−0.0187, −0.0029]", -0.0187),
+        ("0.041 [0.030, 0.050]", 0.041),
+        ("58.3%", 58.3),
+        ("13,069", 13069),
+        ("2 4", None),
+        ("aVR V1", None),
+        ("1e5f00", None),
+        ("", None),
+    ],
+)
+def test_printed_numbers_sort_as_numbers(text: str, number: float | None) -> None:
+    found = Shown.of(pd.DataFrame({"printed": [text]})).rows[0][0].number
+    assert (None if found is None else float(found)) == number
+
+
+# provenance ----------------------------------------------------------------------------------------------------------
+
+
+class Told:
+    """Receipts as a run would write them."""
+
+    def __init__(self) -> None:
+        self.receipts: list[dict[str, Any]] = []
+
+    def add(self, event: str, **facts: Any) -> None:
+        self.receipts.append({"event": event, "number": len(self.receipts) + 1, "software": {}} | facts)
+
+    def stage(self, name: str, key: str, inputs: dict[str, str], outputs: dict[str, str]) -> str:
+        self.add("begin", stage=name, key=key, inputs=inputs)
+        self.add("end", stage=name, key=key, outputs=outputs, sha256=f"of {key}", seconds=1.0, time="")
+        return sha256(rfc8785.dumps(outputs)).hexdigest()
+
+
+def test_artifacts_of_another_plan_are_left_out() -> None:
+    told = Told()
+    shared = told.stage("controlled", "c", {"role:train": "t"}, {"weights": "1"})
+    for plan in ("old", "new"):
+        mga = told.stage("mga", f"mga {plan}", {"controlled": shared}, {"policy": plan})
+        freeze = told.stage("freeze", f"freeze {plan}", {"mga": mga}, {"bundle.json": f"bundle {plan}"})
+        told.stage("audit", f"audit {plan}", {"role:audit": "a", "freeze": freeze}, {"results": plan})
+    for plan in ("old", "new"):
+        keys = [receipt["key"] for receipt in used_artifacts(told.receipts, f"bundle {plan}")]
+        assert keys == ["c", f"mga {plan}", f"freeze {plan}", f"audit {plan}"]
+
+
+def test_a_bundle_from_elsewhere_was_scored_after_the_receipt_about_it() -> None:
+    told = Told()
+    for bundle in ("one", "two"):
+        told.add("bundle", sha256=bundle)
+        told.stage("evaluation", f"scored {bundle}", {"role:evaluation": "e"}, {"results": bundle})
+    assert [receipt["key"] for receipt in used_artifacts(told.receipts, "two")] == ["scored two"]
+
+
+def test_each_machine_has_its_stages() -> None:
+    told = Told()
+    for stage, threads in (("controlled", 2), ("mga", 8), ("audit", 2)):
+        told.add("begin", stage=stage, software={"leadwise": "0.1.0", "threads": threads})
+    frame = software_frame(told.receipts)
+    assert frame[["threads", "stages"]].to_numpy().tolist() == [[2, "controlled and audit"], [8, "mga"]]
+    assert software_frame(told.receipts[:1])["stages"].tolist() == ["all"]

@@ -1,0 +1,254 @@
+"""The report's tables: all are there, as long as the plan implies, made of results alone, with the paper beside."""
+
+import re
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leadwise.report.contents import RunContents
+from leadwise.report.published import read_published
+from leadwise.report.tables import TABLES, ReportTable, report_tables
+from leadwise.report.wording import interval
+from leadwise.run.plan import Hypothesis
+from study.test_run import finished_run
+
+STUDIED, SEVERAL_REFERENCES = 2, 2
+"""Policies whose calibration, patients and interactions are looked at; whose references are common."""
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
+    return RunContents.read(finished_run(tmp_path_factory))
+
+
+@pytest.fixture(scope="module")
+def tables(contents: RunContents) -> dict[str, ReportTable]:
+    return {table.name: table for table in report_tables(contents)}
+
+
+# all of them ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_table_is_there_in_its_order(contents: RunContents) -> None:
+    assert tuple(table.name for table in report_tables(contents)) == TABLES
+    assert len(set(TABLES)) == len(TABLES)
+    assert all(re.fullmatch(r"[a-z-]+", name) for name in TABLES)
+
+
+def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    plan, policies = contents.plan, len(contents.bundle.policies)
+    roles, metrics, labels, evaluators = len(contents.scored), 3, 5, len(contents.bundle.evaluators)
+    budgets = len(plan.budgets)
+    common = len(set(plan.budgets) & set(plan.strong.search))  # where both evaluators have references
+    both = budgets + common
+    searched_alike = len(contents.bundle.references) - 1
+    assert budgets > common > 0
+    expected = {
+        "hypotheses": 0,
+        "splits": len(plan.roles),
+        "evaluator-quality": (roles + 1) * evaluators * 2 * 5,
+        "references": metrics * (searched_alike * (1 + budgets) + len(plan.strong.search)),
+        "contrasts-controlled": roles * policies * budgets * metrics,
+        "contrasts-strong": roles * policies * common * metrics,
+        "pairs": roles * 2 * budgets * metrics * 7,
+        "calibration-structure": roles * both * 7,
+        "calibration-differences": roles * both * STUDIED * 7,
+        "calibration-labels": roles * both * STUDIED * labels,
+        "patient-effects": roles * both * STUDIED * 11,
+        "patient-benefit": roles * both * (STUDIED * 9 + 5),
+        "alignment": roles * policies * both,
+        "lead-frequencies": roles * policies * budgets,
+        "interactions": roles * STUDIED * common * metrics,
+        "interactions-common": roles * STUDIED * both * metrics,
+        "interactions-mask-robust": roles * STUDIED * both * metrics,
+        "strong-mga": roles * 3 * common * metrics,
+        # Strong-MGA at every budget; the variant where there is a gap to be closed
+        "strong-mga-gap": roles * 2 * budgets * metrics,
+        "interactions-sensitivity": roles * 2 * STUDIED * common * metrics,
+        "seeds": 2 * len(plan.strong.seeds) + 1,
+        "modal-sets": roles * policies * budgets,
+        "headroom": 12 + budgets + budgets + sum(k <= 4 for k in plan.budgets),
+        "claims": len(read_published("claims")),
+        "published": 0,
+    }
+    assert {name: len(tables[name].frame) for name in expected} == expected
+    assert set(TABLES) - set(expected) == {"patient-groups", "claim-cells"}  # as many as there happen to be
+    groups = tables["patient-groups"].frame
+    assert roles * both * STUDIED * labels < len(groups) <= roles * both * STUDIED * (3 + 2 * labels)
+    assert tables["claim-cells"].frame.groupby(["claim", "role"])["cell"].max().sum() == sum(
+        contents.results["claims"]["cells"]
+    )
+
+
+def test_rows_can_be_told_apart(tables: dict[str, ReportTable]) -> None:
+    for name in set(TABLES) - {"claim-cells", "published", "hypotheses"}:
+        frame = tables[name].frame
+        facts = [column for column in frame if frame[column].dtype != float and "interval" not in column]
+        assert not frame.duplicated(facts).any(), name
+
+
+def test_numbers_are_those_of_the_source(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    """Nothing is computed: every number of a table stands in a file that it names."""
+    for table in tables.values():
+        sources = [contents.results[name.strip().removesuffix(".csv")] for name in table.source.split(",")]
+        known = {value for frame in sources for value in frame.select_dtypes("number").to_numpy(float).ravel()}
+        shown = [
+            value
+            for column in table.frame
+            for value in table.frame[column].dropna()
+            if isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        ]
+        assert len(shown) > 0 or not any(map(len, sources)) or table.name in ("hypotheses", "published"), table.name
+        assert {float(value) for value in shown} <= known, table.name
+
+
+def test_intervals_belong_to_their_numbers(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    bounds = {
+        (row["delta"], interval(row["lo"], row["hi"])) for row in contents.results["contrasts"].to_dict("records")
+    }
+    for name in ("contrasts-controlled", "contrasts-strong", "strong-mga"):
+        assert {(row["D"], row["95% interval"]) for row in tables[name].frame.to_dict("records")} <= bounds
+    rows = contents.results["interactions"].to_dict("records")
+    bounds = {
+        (
+            row["d_baseline"],
+            row["d_evaluator"],
+            row["interaction"],
+            interval(row["lo"], row["hi"]),
+            interval(row["lo_simultaneous"], row["hi_simultaneous"]),
+        )
+        for row in rows
+    }
+    shown: set[tuple[object, ...]] = set()
+    for name in ("interactions", "interactions-common", "interactions-mask-robust", "interactions-sensitivity"):
+        frame = tables[name].frame
+        before, after = [column for column in frame if column.startswith("D ")]
+        columns = [before, after, "I", "95% interval", "simultaneous 95% interval"]
+        shown |= set(frame[columns].itertuples(index=False, name=None))
+    assert shown == bounds
+
+
+def test_the_gap_is_closed_as_far_as_the_results_say(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    rows = contents.results["gap_closed"].to_dict("records")
+    columns = ["D of the other", "D of the policy", "share closed", "95% interval of the share"]
+    shown = tables["strong-mga-gap"].frame.dropna(subset="share closed")[columns]
+    assert sorted(shown.itertuples(index=False, name=None)) == sorted(
+        (row["d_baseline"], row["d_policy"], row["share"], interval(row["lo"], row["hi"])) for row in rows
+    )
+
+
+def test_pairs_carry_how_alike_the_sets_are(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    alike = contents.results["alignment"].set_index(["role", "policy", "versus", "k", "statistic", "label"])["value"]
+    rows = contents.results["paired"].sort_values("delta").to_dict("records")
+    shown = tables["pairs"].frame.sort_values("A − B").to_dict("records")
+    for row, line in zip(rows, shown, strict=True):
+        place = row["role"], row["policy_a"], row["policy_b"], row["k"]
+        if row["delta"] != 0:  # pairs that do not differ stand in any order
+            assert line["identical sets"] == alike[(*place, "identical", "")]
+            assert line["mean Jaccard"] == alike[(*place, "jaccard", "")]
+
+
+def test_shares_of_leads_and_of_shared_leads_add_up(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    leads = tables["lead-frequencies"].frame
+    assert leads[["I", "II", "III", "aVR", "aVL", "aVF", *(f"V{i}" for i in range(1, 7))]].sum(axis=1).tolist() == (
+        pytest.approx(leads["k"].tolist())
+    )
+    near = tables["alignment"].frame
+    assert near[[f"{j} shared" for j in range(max(contents.plan.budgets) + 1)]].sum(axis=1).tolist() == pytest.approx(
+        [1.0] * len(near)
+    )
+    assert (near["smallest"] <= near["mean Jaccard"] + 1e-12).all()
+    assert (near["mean Jaccard"] <= near["largest"] + 1e-12).all()
+
+
+def test_references_come_with_the_size_of_their_search(tables: dict[str, ReportTable]) -> None:
+    frame = tables["references"].frame
+    assert frame["candidates"].tolist() == [comb(12, k) for k in frame["k"]]
+    assert frame["leads"].str.split().map(len).tolist() == frame["k"].tolist()
+
+
+# what may be missing -------------------------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_missing_leaves_an_empty_table(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    sources = {name for table in tables.values() for name in re.findall(r"(\w+)\.csv", table.source)}
+    assert sources <= set(contents.results)
+    for gone in sources - {"contrasts"}:
+        results = {name: frame for name, frame in contents.results.items() if name != gone}
+        found = report_tables(replace(contents, results=results))
+        assert tuple(table.name for table in found) == TABLES
+        for table in found:
+            if table.source == f"{gone}.csv":
+                assert table.frame.empty
+                assert len(table.frame.columns) > 0
+            elif f"{gone}.csv" not in table.source:
+                pd.testing.assert_frame_equal(table.frame, tables[table.name].frame)
+
+
+def test_results_without_rows_make_tables_without_rows(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    kept = {"contrasts"}  # which says what roles were scored
+    results = {name: frame if name in kept else frame.iloc[:0] for name, frame in contents.results.items()}
+    for table in report_tables(replace(contents, results=results)):
+        assert table.frame.empty == (table.source != "contrasts.csv")
+        assert list(table.frame.columns) == list(tables[table.name].frame.columns)
+
+
+def test_one_role_needs_no_column_and_two_do(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    about_both = {"splits", "claims"}  # a role is counted, and claims are about it, though it was not scored
+    results = {
+        name: frame[frame["role"] != "evaluation"] if "role" in frame and name not in about_both else frame
+        for name, frame in contents.results.items()
+    }
+    alone = {table.name: table for table in report_tables(replace(contents, results=results))}
+    for name in set(TABLES) - {"references", "published"}:
+        assert "role" in tables[name].frame
+        assert ("role" in alone[name].frame) == (name in about_both | {"evaluator-quality", "seeds", "headroom"}), name
+        assert "evaluation" not in alone[name].caption
+    assert "on the audit role" in alone["interactions"].caption
+
+
+# words ---------------------------------------------------------------------------------------------------------------
+
+
+def test_captions_are_a_sentence_or_two_and_say_what_is_exploratory(tables: dict[str, ReportTable]) -> None:
+    for table in tables.values():
+        assert 1 <= len(re.findall(r"\.(?= [A-Z]|$)", table.caption)) <= 3, table.caption
+        assert "{" not in table.caption + table.title
+        assert ("xploratory" in table.caption) == (table.status == "exploratory"), table.name
+        assert ("ost hoc" in table.caption) == (table.status == "post hoc"), table.name
+        assert table.status in ("", "primary", "supporting", "secondary", "exploratory", "post hoc")
+    assert [table.name for table in tables.values() if table.status == "primary"] == ["interactions"]
+    assert "sees the labels" in tables["headroom"].caption
+
+
+def test_differences_say_what_negative_means(tables: dict[str, ReportTable]) -> None:
+    signs = {"D", "simultaneous 95% interval", "A − B", "difference", "ECE difference", "mean effect"}
+    for table in tables.values():
+        if signs & set(table.frame.columns):
+            assert re.search(r"negative|above zero", table.caption), table.name
+
+
+def test_names_are_as_people_write_them(tables: dict[str, ReportTable]) -> None:
+    raw = {"ecg-on-demand", "mga", "ccga", "strong-mga", "strong-mga-controlled-state", "nll", "brier", "ece"}
+    for name in set(TABLES) - {"published"}:
+        frame = tables[name].frame
+        assert not raw & set(frame.to_numpy(dtype=object).ravel()), name
+        assert not any("_" in str(column) for column in frame)
+
+
+def test_levels_are_those_of_the_plan(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    assert all("level" not in table.frame or table.name == "hypotheses" for table in tables.values())
+    facts = {"evaluator": "strong", "baseline": "controlled", "metrics": ["nll"], "expected": "above zero"}
+    first = Hypothesis(level="primary", quantity="interaction", policies=["mga"], budgets=[2], **facts)
+    later = Hypothesis(
+        level="secondary", quantity="interaction", policies=["mga", "ecg-on-demand"], budgets=[2], **facts
+    )
+    plan = contents.plan.model_copy(update={"hypotheses": [first, later]})
+    frame = next(t.frame for t in report_tables(replace(contents, plan=plan)) if t.name == "interactions")
+    levels = frame.groupby(["policy", "k", "metric"])["level"].unique().map(list).to_dict()
+    assert levels.pop(("MGA", 2, "NLL")) == ["primary"]
+    assert levels.pop(("ECG-on-Demand", 2, "NLL")) == ["secondary"]
+    assert set(map(tuple, levels.values())) == {("",)}
