@@ -58,7 +58,9 @@ if TYPE_CHECKING:
     from leadwise.run.bundle import Bundle as Bundle
     from leadwise.run.plan import read_plan as read_plan
     from leadwise.run.verify import verify as verify
+    from leadwise.study.forecast import forecast as forecast
     from leadwise.study.run import evaluate_bundle as evaluate_bundle
+    from leadwise.study.run import report_run as report_run
     from leadwise.study.run import run_study as run_study
     from leadwise.study.status import run_status as run_status
 
@@ -95,6 +97,7 @@ _HOME = {
     "exhaustive_oracle": "policies.oracle",
     "export_onnx": "evaluators.onnx",
     "fetch_ptbxl": "cohort.fetch",
+    "forecast": "study.forecast",
     "greedy_oracle": "policies.oracle",
     "interaction": "analysis.contrasts",
     "list_evaluators": "evaluators.contract",
@@ -106,6 +109,7 @@ _HOME = {
     "read_ptbxl": "cohort.ptbxl",
     "register_evaluator": "evaluators.contract",
     "register_policy": "policies.contract",
+    "report_run": "study.run",
     "run_status": "study.status",
     "run_study": "study.run",
     "score": "evaluators.scoring",

@@ -2,14 +2,17 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from leadwise import cli
 from leadwise.cli import main
 
 
@@ -112,6 +115,30 @@ def test_wrong_input_is_one_sentence_and_code_2(leadwise, tmp_path, monkeypatch,
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (OSError(28, "No space left on device", "a.csv"), "a.csv: No space left on device."),
+        (OSError(28, "No space left on device", "source", None, "target"), "target: No space left on device."),
+        (
+            OSError(28, "Error writing bytes.\n  Detail: [errno 28] No space"),
+            "Error writing bytes. Detail: [errno 28] No space.",
+        ),
+        (OSError("1250 requested and 400 written"), "No space left on device."),
+        (shutil.Error([("a", "b", "[Errno 30] Read-only file system: 'a' -> 'b'")]), "Read-only file system."),
+        (OSError("something else\nin two lines."), "something else in two lines."),
+    ],
+    ids=str,
+)
+def test_what_the_system_says_is_one_sentence(leadwise, monkeypatch, error: OSError, sentence: str) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    assert leadwise("info") == (2, "", f"leadwise: {sentence}\n")
+
+
 def test_unknown_verbs_and_options(leadwise) -> None:
     assert leadwise("frobnicate")[0] == 2
     assert leadwise("data", "check", "x", "--frobnicate")[0] == 2
@@ -135,7 +162,9 @@ def test_warnings_are_one_line(leadwise, tree: Path, tmp_path: Path, monkeypatch
 
 def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "leadwise", "data", "synth", str(tmp_path / "cohort"), "--records", "20000"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # a shell's background job, as these tests may be, hands down that Ctrl-C is ignored
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("cohort/.draft*")) and time.monotonic() < deadline:
         time.sleep(0.05)

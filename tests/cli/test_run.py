@@ -5,13 +5,18 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from leadwise.cli import main
+from leadwise.run import stage
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
+from leadwise.run.plan import read_plan
+from leadwise.run.stage import Runner
+from leadwise.study.stages import stages
 
 Verb = Callable[..., tuple[int, str, str]]
 
@@ -90,8 +95,9 @@ def test_a_run_that_is_being_written(leadwise: Verb, plan: Path, pristine_tree: 
 def test_a_directory_that_is_read_only(leadwise: Verb, plan: Path, pristine_tree: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o555)
-    said(leadwise("run", plan, "--cohort", pristine_tree, "--out", locked), "Permission denied.")
-    said(leadwise("run", plan, "--cohort", pristine_tree, "--out", locked / "run"), "Permission denied.")
+    for run in (locked, locked / "run", locked / "deep" / "run"):
+        answer = leadwise("run", plan, "--cohort", pristine_tree, "--out", run)
+        said(answer, f"The run {run} cannot be written (Permission denied); make it writable, or name another direct")
 
 
 def test_a_file_where_a_directory_should_be(leadwise: Verb, plan: Path, pristine_tree: Path, tmp_path: Path) -> None:
@@ -109,15 +115,18 @@ def test_a_ledger_that_was_changed_stops_the_run(
     said(leadwise("run", plan, "--out", run, "--cohort", pristine_tree), "ledger.jsonl, line 1: this is not a receipt")
 
 
-def test_status(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
-    shutil.copy(plan, tmp_path / "run.toml")
+def test_status(leadwise: Verb, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "run"
     run.mkdir()
     shutil.copy(plan, run / "plan.toml")
-    ledger = Ledger(run / "ledger.jsonl")
-    ledger.add("begin", stage="cohort", key="a")
-    ledger.add("end", stage="cohort", key="a", outputs={}, seconds=1234.5)
-    ledger.add("begin", stage="statistics", key="b")
+    clock = iter([0.0, 1234.5, 2000.0])
+    monkeypatch.setattr(stage.time, "monotonic", lambda: next(clock))
+    roles = {"train": "a", "validation": "b", "audit": "c"}
+    runner = Runner(RunDirectory(run), Ledger(run / "ledger.jsonl"), roles, None)
+    planned = {each.name: each for each in stages(read_plan(plan), list(roles))}
+    runner.run(replace(planned["cohort"], make=lambda _work: None))
+    with pytest.raises(ZeroDivisionError):
+        runner.run(replace(planned["statistics"], make=lambda _work: 1 / 0))
     code, out, err = leadwise("status", run, "--json")
     assert (code, err) == (0, "")
     rows = {row["stage"]: row for row in json.loads(out)}
@@ -127,6 +136,7 @@ def test_status(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
         "freeze": "to do",
         "audit": "to do",
     }
+    assert "evaluation" not in rows
     assert rows["cohort"]["seconds"] == 1234.5
     code, out, _ = leadwise("status", run)
     assert code == 0

@@ -1,5 +1,6 @@
 """The command line: one file a verb."""
 
+import os
 import sys
 import warnings
 from typing import Annotated
@@ -7,8 +8,9 @@ from typing import Annotated
 import typer
 
 from leadwise import progress
-from leadwise.cli import bench, data, evaluate, info, references, run, status, verify
-from leadwise.errors import LeadwiseError, LeadwiseWarning
+from leadwise.cli import bench, data, evaluate, info, references, report, run, status, verify
+from leadwise.errors import LeadwiseError, LeadwiseWarning, one_line
+from leadwise.store import error_number
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
@@ -20,6 +22,7 @@ app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("evaluate")(evaluate.evaluate)
 app.command("verify")(verify.verify)
+app.command("report")(report.report)
 app.command("bench")(bench.bench)
 
 
@@ -53,7 +56,9 @@ def main() -> None:
     except LeadwiseError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
+        number, where = error_number(error), error.filename2 or error.filename
+        what = one_line(error.strerror or (os.strerror(number) if number else error))
+        _fail(f"{where}: {what}." if where else f"{what}.")
     except KeyboardInterrupt:
         sys.exit(130)
 

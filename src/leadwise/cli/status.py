@@ -13,7 +13,7 @@ def status(
     run: Annotated[Path, typer.Argument(help="A run's directory.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The stages of a run: what is done, what is unfinished, what is left, and how long each took."""
+    """The stages of a run: done, unfinished, outdated by a change of the plan, or to do; and how long each took."""
     from leadwise.study.status import run_status
 
     rows = run_status(run)
