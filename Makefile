@@ -20,9 +20,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 study: $(READY)
-	rm -rf $(STUDY)
-	$(BIN)/leadwise data synth $(STUDY)/cohort --records 2000 --seed 1
-	$(BIN)/leadwise data check $(STUDY)/cohort --out $(STUDY)/check
+	$(BIN)/leadwise run demo --out $(STUDY)/run
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
