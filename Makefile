@@ -22,8 +22,9 @@ $(READY): pyproject.toml constraints.txt
 study: $(READY)
 	$(BIN)/leadwise run demo --out $(STUDY)/run
 
+# A worker that dies ends the run: pytest-xdist waits for ever when it replaces one under loadfile.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check src tests

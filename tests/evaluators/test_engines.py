@@ -1,9 +1,11 @@
 """Engines agree, leave the threads of others alone, and call nobody."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -230,3 +232,29 @@ def test_openvino_calls_nobody() -> None:
     """Neither when it is imported nor when it reads; its telemetry is not even loaded."""
     said = subprocess.run([sys.executable, "-c", UNPLUGGED], capture_output=True, text=True, check=False)
     assert (said.returncode, said.stdout) == (0, "openvino 0 []\n"), said.stderr
+
+
+INTERRUPTED = """
+import os, signal
+import numpy as np
+from leadwise.evaluators.engines import build_engine
+from leadwise.evaluators.masked_resnet import MaskedResNet1D
+
+engines = [build_engine(MaskedResNet1D(2, (4, 4, 4, 4)), "openvino", "cpu") for _ in range(2)]
+for number in range(2):
+    engines[number](np.zeros((1, 12, 64), np.float32), np.ones((1, 12), np.float32))
+while engines:
+    engines.pop(0)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@needs_openvino
+def test_ctrl_c_is_heeded_after_engines_are_dropped() -> None:
+    """OpenVINO moves the stack that signals are handled on; what it leaves behind must be one."""
+    heed = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    said = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, preexec_fn=heed)
+    assert (said.returncode, said.stdout) == (0, "stopped\n"), said.stderr

@@ -364,7 +364,7 @@ def test_killed_in_every_stage_it_comes_to_the_same_end(finished: Path, tmp_path
     print(f"seed {seed}: {points}")
     out, plan = tmp_path / "killed", finished.parent / "plan.toml"
     command = [sys.executable, "-c", KILLER, str(plan), str(out), json.dumps(points)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     assert hashes(out) == hashes(finished)
     assert verify(out) == []

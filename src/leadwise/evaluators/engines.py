@@ -69,6 +69,16 @@ def import_openvino() -> Any:
     return openvino
 
 
+@cache
+def openvino_core() -> Any:
+    """The one core of this process, never dropped.
+
+    Each core moves the stack that signals are handled on. Two that are dropped in the order in which they were made
+    leave it at memory that is gone, and Ctrl-C then ends in a segmentation fault.
+    """
+    return import_openvino().Core()
+
+
 class TorchEngine:
     """Folded weights, channels last; on a CPU one batch for each core at a time."""
 
@@ -135,7 +145,7 @@ class OpenVINOEngine:
                 "INFERENCE_NUM_THREADS": cores,
                 "INFERENCE_PRECISION_HINT": "f32",  # left to itself, OpenVINO takes bfloat16 where the processor has it
             }
-            compiled = openvino.Core().compile_model(openvino_graph(self.network, size, length), "CPU", settings)
+            compiled = openvino_core().compile_model(openvino_graph(self.network, size, length), "CPU", settings)
             self._queues[size, length] = openvino.AsyncInferQueue(compiled, 2 * cores)
         return self._queues[size, length]
 
