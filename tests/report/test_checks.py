@@ -223,7 +223,7 @@ def test_8_another_draw(run: Path, column: str) -> None:
 def test_8_a_replicate_is_missing(run: Path) -> None:
     found = with_file(run, "replicates", lambda frame: frame.iloc[1:])
     assert failing(found) == {8}
-    assert found[8].detail == "Not every contrast of the audit role has 20 replicates."
+    assert found[8].detail == "Not every contrast and interaction of the audit role has 20 replicates."
     assert 8 in failing(with_file(run, "replicates", lambda frame: frame.assign(replicate=frame["replicate"] + 1)))
 
 

@@ -74,7 +74,7 @@ def test_rows_are_as_many_as_the_plan_implies(tables: dict[str, pd.DataFrame]) -
     assert len(tables["seeds"]) == 2 * 2
     assert len(tables["gap_closed"]) == roles * metrics * len(ALIGNED) * len(SEARCHED)
     assert len(tables["resamples"]) == roles
-    assert len(tables["replicates"]) == 20 * len(tables["contrasts"])
+    assert len(tables["replicates"]) == 20 * (len(tables["contrasts"]) + len(tables["interactions"]))
     scored = tables["splits"].set_index("role").loc[["audit", "evaluation"], "records"].sum()
     assert len(tables["allocations"]) == POLICIES * len(BUDGETS) * scored
     for name in ("contrasts", "interactions", "paired", "evaluator_quality"):
@@ -139,7 +139,9 @@ def test_every_pair_can_be_recomputed(tables: dict[str, pd.DataFrame]) -> None:
 def test_interactions_are_differences_of_contrasts_in_every_replicate(tables: dict[str, pd.DataFrame]) -> None:
     facts = ["role", "policy", "k", "metric", "evaluator", "reference_evaluator"]
     delta = tables["contrasts"].set_index(facts)["delta"]
-    replicates = tables["replicates"].set_index([*facts, "replicate"])["delta"].sort_index()
+    replicates = tables["replicates"].dropna(subset="delta").set_index([*facts, "replicate"])["delta"].sort_index()
+    named = ["role", "policy", "k", "metric", "evaluator", "baseline_evaluator", "reference"]
+    written = tables["replicates"].dropna(subset="interaction").set_index([*named, "replicate"]).sort_index()
     for row in tables["interactions"].itertuples():
         owners = (row.evaluator, row.baseline_evaluator) if row.reference == "own" else (row.reference, row.reference)
         keys = [
@@ -149,6 +151,9 @@ def test_interactions_are_differences_of_contrasts_in_every_replicate(tables: di
         expected = [delta[keys[1]], delta[keys[0]], delta[keys[0]] - delta[keys[1]]]
         np.testing.assert_allclose([row.d_baseline, row.d_evaluator, row.interaction], expected, rtol=0, atol=1e-12)
         values = replicates[keys[0]] - replicates[keys[1]]
+        pd.testing.assert_series_equal(
+            written.loc[tuple(getattr(row, name) for name in named), "interaction"], values, check_names=False
+        )
         interval = np.percentile(values, [2.5, 97.5])
         np.testing.assert_allclose([row.lo, row.hi], interval, rtol=0, atol=1e-12)
         middle = (row.lo_simultaneous + row.hi_simultaneous) / 2

@@ -177,10 +177,11 @@ def _resample(run: _Run) -> Answer:
     plan, problems, told = run.plan.bootstrap, list[str](), list[str]()
     replicates = run.columns("replicates", "role", "replicate")
     for role in run.contents.scored:
-        cells = len(rows_of(run.results["contrasts"], role=role))
+        cells = sum(len(rows_of(run.results[name], role=role)) for name in ("contrasts", "interactions"))
         counts = replicates[replicates["role"] == role]["replicate"].value_counts()
         if sorted(counts.index) != list(range(plan.replicates)) or set(counts) != {cells}:
-            problems.append(f"Not every contrast of the {role} role has {number(plan.replicates)} replicates.")
+            wanted = f"{number(plan.replicates)} replicates"
+            problems.append(f"Not every contrast and interaction of the {role} role has {wanted}.")
     patients = dict(zip(run.results["splits"]["role"], run.results["splits"]["patients"], strict=True))
     drawn = {row.role: row for row in run.results["resamples"].itertuples()} if "resamples" in run.results else {}
     for role in run.contents.scored if drawn else []:
@@ -192,7 +193,8 @@ def _resample(run: _Run) -> Answer:
     said = f" SHA-256 of the multiplicities: {', '.join(told)}." if told else ""
     roles = listing(run.contents.scored)
     return _judged(
-        problems, f"{number(plan.replicates)} replicates of every contrast, {roles}, seed {plan.seed}.{said}"
+        problems,
+        f"{number(plan.replicates)} replicates of every contrast and interaction, {roles}, seed {plan.seed}.{said}",
     )
 
 

@@ -94,7 +94,7 @@ class RoleResults:
         }
         tables["patients"], tables["patient_effects"] = self._patients()
         tables["allocations"] = self._allocation_rows()
-        tables["replicates"] = _replicates(found)
+        tables["replicates"] = _replicates(found, tables["interactions"])
         tables["records"] = self._reading_rows()  # last, because it lists what the others have read
         return tables
 
@@ -317,13 +317,23 @@ def _gap_closed(found: Sequence[Contrast]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "lo", "hi"])
 
 
-def _replicates(found: Sequence[Contrast]) -> pd.DataFrame:
-    """The bootstrap values of every contrast; those of an interaction are their differences."""
-    frames = []
+def _replicates(found: Sequence[Contrast], interactions: pd.DataFrame) -> pd.DataFrame:
+    """The bootstrap values of every contrast, then of every interaction: the differences of two contrasts'."""
+    frames, by_cell = [], {}
     for each in found:
         facts = {key: value for key, value in each.row.items() if key not in ("adaptive", "fixed", "delta", "lo", "hi")}
         values = each.delta.replicates
         frames.append(pd.DataFrame({"replicate": np.arange(len(values)), "delta": values}).assign(**facts))
+        allocation = each.allocation
+        by_cell[allocation.policy, allocation.k, each.metric, each.evaluator, each.reference_evaluator] = values
+    named = ["role", "policy", "trained_on", "evaluator", "baseline_evaluator", "reference", "k", "metric"]
+    for row in interactions[named].itertuples(index=False, name=None):
+        _, policy, _, evaluator, baseline, reference, k, metric = row
+        read, base = (
+            by_cell[policy, k, metric, name, name if reference == OWN else reference] for name in (evaluator, baseline)
+        )
+        replicates = pd.DataFrame({"replicate": np.arange(len(read)), "interaction": read - base})
+        frames.append(replicates.assign(**dict(zip(named, row, strict=True))))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -120,7 +120,7 @@ def scoring_stage(role: str, bundle: Bundle, needs: tuple[str, ...]) -> Stage:
         results = RoleResults(bundle, cohort[role], work.scratch)
         write_frames(work.out, results.frames())
 
-    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=2)
+    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=3)
 
 
 def _keep_plan(plan: Path, directory: RunDirectory) -> None:
