@@ -241,7 +241,7 @@ from leadwise.evaluators.engines import build_engine
 from leadwise.evaluators.masked_resnet import MaskedResNet1D
 
 engines = [build_engine(MaskedResNet1D(2, (4, 4, 4, 4)), "openvino", "cpu") for _ in range(2)]
-for number in range(2):
+for number in range(2):  # by number: a name would keep the last one
     engines[number](np.zeros((1, 12, 64), np.float32), np.ones((1, 12), np.float32))
 while engines:
     engines.pop(0)
