@@ -229,6 +229,31 @@ def test_rankings_begin_with_what_is_named() -> None:
     assert ranking_of_all(LEADS[::-1]) == LEADS[::-1]
 
 
+@pytest.mark.parametrize("kind", [MGA, ECGOnDemand, CCGA])
+def test_few_records_with_enough_leads_are_enough(kind: Any) -> None:
+    """Nine records in ten have two leads; the policy's own states come from those that have as many as the budget."""
+    whole = varied_records(60, seed=5)
+    missing = np.where(np.arange(12) >= 2, whole.length, 0) * (np.arange(len(whole)) % 10 > 0)[:, None]
+    poor = records_of(whole.patients, whole.labels, whole.signals[:], missing)
+    policy = kind(Reader("first"), ["I"], states=40, budgets=[4], **settings(kind)).fit(poor, poor)
+    assert allocate(policy, poor, 4).order.shape == (-(-len(whole) // 10), 4)
+
+
+@pytest.mark.parametrize("kind", [MGA, ECGOnDemand, CCGA])
+def test_records_of_one_lead_teach_nobody_to_choose(kind: Any) -> None:
+    whole = varied_records(30, seed=5)
+    missing = np.tile(np.where(np.arange(12) > 0, whole.length, 0), (len(whole), 1))
+    poor = records_of(whole.patients, whole.labels, whole.signals[:], missing)
+    with pytest.raises(InputError, match="its records have too few leads for a policy to learn from"):
+        kind(Reader("first"), ["I"], states=40, **settings(kind)).fit(poor, poor)
+
+
+@pytest.mark.parametrize(("states", "own"), [(0, 0.5), (1, 0.5), (19, 0.5), (9, 0.0), (100, 0.05)])
+def test_too_few_states_are_refused_before_anything_is_read(states: int, own: float) -> None:
+    with pytest.raises(InputError, match=r"With [\d,]+ states a round of training learns from"):
+        MGA(Reader("first"), ["I"], states=states, own=own)
+
+
 @pytest.mark.parametrize(
     ("first_lead", "sentence"),
     [

@@ -1,10 +1,14 @@
 """A plan is read as it was meant, or one sentence says which key is wrong and what was perhaps meant."""
 
+import json
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import get_args
 
 import pytest
+import rfc8785
+from pydantic import BaseModel
 
 from leadwise.cohort.roles import PTBXL_ROLES
 from leadwise.errors import PlanError
@@ -88,6 +92,15 @@ WRONG = {
     "[controlled]\nstrength = nan": "'controlled.strength' is nan: it should be a finite number.",
     "[strong]\nwidths = [1, 2, 3]": "'strong.widths' is a list: list should have at least 4 items, not 3.",
     "[strong]\nseeds = [1, -1]": "'strong.seeds.2' is -1: it should be greater than or equal to 0.",
+    "[strong]\nseeds = [3, 4, 3]": "'strong.seeds' names 3 twice; give every network a seed of its own.",
+    "budgets = [1]": "'budgets' has none of two leads or more, so no policy would have a choice; add some.",
+    "[policies]\nstates = 1": "'policies.states': With 1 states a round of training learns from 0; it needs 10 or "
+    "more, so that the validation has one. Take more states.",
+    "[policies]\nstates = 100\nown = 0.05": "'policies.states': With 100 states a round of training learns from 5; it "
+    "needs 10 or more, so that the validation has one. Take more states.",
+    f"title = {10**70}": f"'title' is {'1' + 56 * '0'}…; it should be text.",
+    f"budgets = '{70 * 'x'}'": f"'budgets' is '{57 * 'x'}…'; it should be a list.",
+    '[roles]\n"a\\nb" = [1]': "'a b' is not a role; there are train, validation, selection, audit, evaluation.",
     "[strong]\nsearch = [1]": "'strong.search' has none of the study's 'budgets', so nothing could be compared; add "
     "some.",
     "[cohort]\nkind = 'synthetik'": "'cohort.kind' is 'synthetik'; did you mean 'synthetic'?",
@@ -133,8 +146,14 @@ WRONG = {
     "it out.",
     hypothesis(quantity="'paired'", baseline=""): "'hypotheses.2.policies' has 1, but a paired comparison is of two; "
     "name two.",
-    hypothesis(quantity="'paired'", baseline="", policies="['mga', 'ccga', 'mga']"): "'hypotheses.2.policies' has 3, "
-    "but a paired comparison is of two; name two.",
+    hypothesis(quantity="'paired'", baseline="", policies="['mga', 'ccga', 'cohort-state']"): "'hypotheses.2.policies' "
+    "has 3, but a paired comparison is of two; name two.",
+    hypothesis(quantity="'paired'", baseline="", policies="['mga', 'mga']"): "'hypotheses.2.policies' names a policy "
+    "twice; name each once.",
+    hypothesis(
+        baseline="'strong'"
+    ): "'hypotheses.2.baseline' is the evaluator itself, so the interaction is zero; name "
+    "the evaluator to compare with.",
 }
 
 
@@ -155,6 +174,63 @@ def test_what_is_no_toml(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(PlanError, match=rf"^The plan {path} is not valid TOML: .*\.$"):
         read_plan(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("a = " + 5000 * "[" + 5000 * "]", "has lists or tables nested too deeply; a plan needs three levels."),
+        ("a = " + 5000 * "{a=" + "1" + 5000 * "}", "has lists or tables nested too deeply; a plan needs three levels."),
+        ("a = " + 5000 * "9", "has a number of thousands of digits; write one that a plan can mean."),
+        ("[cohort]\nrecords = 0x" + 5000 * "f", "has a number of thousands of digits; write one that a plan can mean."),
+    ],
+    ids=["lists", "tables", "digits", "hexadecimal digits"],
+)
+def test_what_python_cannot_read_is_one_sentence(tmp_path: Path, content: str, sentence: str) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(content)
+    with pytest.raises(PlanError) as caught:
+        read_plan(path)
+    assert str(caught.value) == f"The plan {path} {sentence}"
+
+
+def whole_numbers(part: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Paths of all keys that take a whole number, or a list of them."""
+    for name, field in part.model_fields.items():
+        kinds = {field.annotation, *get_args(field.annotation)}
+        inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        if inner and name != "hypotheses":
+            yield from whole_numbers(inner[0], (*path, name))
+        elif int in kinds or any(int in get_args(kind) for kind in kinds if get_args(kind)):
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("path", [p for p in whole_numbers(Plan) if len(p) > 1], ids=".".join)
+def test_every_number_that_a_plan_takes_fits_into_a_receipt(tmp_path: Path, path: tuple[str, ...]) -> None:
+    """Receipts are canonical JSON, which has no whole number of 2^53 or more: such a plan is refused as it is read."""
+    file, [*tables, key] = tmp_path / "plan.toml", path
+    several = 4 if key == "widths" else 1
+    for number in (2**53, 2**63 - 1, 2**64):
+        value = [number] * several if key in ("seeds", "widths", "search") else number
+        file.write_text(f"[{'.'.join(tables)}]\n{key} = {value}\n")
+        with pytest.raises(PlanError, match="it should be less than or equal to"):
+            read_plan(file)
+
+
+def test_the_largest_seeds_that_a_plan_takes_are_kept_by_receipts(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text(f"[strong]\nseeds = [{2**53 - 1}]\n[bootstrap]\nseed = {2**53 - 1}\n")
+    settings = read_plan(file).model_dump()
+    assert json.loads(rfc8785.dumps(settings)) == json.loads(json.dumps(settings))
+
+
+def test_budgets_are_sorted_and_named_once(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text("budgets = [4, 2, 4]\n[strong]\nsearch = [2, 2, 1]\n")
+    plan = read_plan(file)
+    assert (plan.budgets, plan.strong.search) == ([2, 4], [1, 2])
+    names = [stage.name for stage in stages(plan, [])]
+    assert len(names) == len(set(names))
 
 
 def test_missing_plan(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Count = Annotated[int, Field(ge=1)]
+LARGEST = 2**53 - 1
+"""The largest whole number that every reader of JSON keeps; receipts and artifacts write settings as canonical JSON."""
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Amount = Annotated[float, Field(ge=0)]
 
@@ -34,7 +36,7 @@ class Recipe(BaseModel):
     """α of the Beta(α, α) by which each record, and its labels, are blended with another's; 0 does not blend."""
     averaging: Share = 0.998
     """Decay, per step, of the running average of the weights, which is what is measured and kept."""
-    norm_batches: Annotated[int, Field(ge=0)] = 16
+    norm_batches: Annotated[int, Field(ge=0, le=LARGEST)] = 16
     """Batches of whole records from which the averaged weights get batch statistics of their own; with 0 they get the
     average of the statistics on the way, which belong to other weights, and to crops."""
     validate_every: Count = 4

@@ -75,8 +75,7 @@ class LearnedPolicy(ABC):
         seed: int = 0,
         network: StateNetwork | None = None,
     ) -> None:
-        if not 0 <= own < 1:
-            raise InputError(f"A share of {own} of own states is impossible; it lies between 0 and 1, and below 1.")
+        rounds_of(states, own)  # raises if there are too few states to learn from
         self.target = target
         self.first_lead = ranking_of_all(first_lead)
         self.state_evaluator = target if state_evaluator is None else state_evaluator
@@ -93,12 +92,11 @@ class LearnedPolicy(ABC):
         roles = [_Role(self, train, memory), _Role(self, validation, memory)]
         self.network.standardise(roles[0].statistics)
         rng = np.random.default_rng([self.seed, 1])
-        rounds = [1.0] if self.own <= 0 else [1.0 - self.own, self.own]
+        rounds = rounds_of(self.states, self.own)
         self._prepare(train)
         met: list[States | None] = [None, None]
-        for number, share in enumerate(rounds):
-            for side, role in enumerate(roles):
-                count = int(share * self.states * (1 if side == 0 else VALIDATION_SHARE))
+        for number, counts in enumerate(rounds):
+            for side, (role, count) in enumerate(zip(roles, counts, strict=True)):
                 new = role.random(count, rng) if number == 0 else role.visited(count, rng)
                 old = met[side]
                 met[side] = new if old is None else old + new
@@ -209,22 +207,33 @@ class _Role:
     def visited(self, count: int, rng: np.random.Generator) -> States:
         """States that the policy comes through on its way to each budget, on some of the records."""
         budgets = [k for k in self.policy.budgets if k > 1]
-        each = max(1, min(len(self.records), count // sum(k - 1 for k in budgets)))
-        parts = []
+        each = max(1, count // sum(k - 1 for k in budgets))
+        leads = self.records.available.sum(axis=1)
+        visited = States(np.empty(0, int), np.empty((0, len(LEADS)), bool), np.empty(0, int))
         for k in budgets:
-            chosen = np.sort(rng.choice(len(self.records), each, replace=False))
-            chosen = chosen[self.records.available[chosen].sum(axis=1) >= k]
-            if not len(chosen):
-                continue
-            order = self.rollout.allocate_at(chosen, k)
+            enough = np.flatnonzero(leads >= k)
+            chosen = np.sort(rng.choice(enough, min(len(enough), each), replace=False))
+            order = self.rollout.allocate_at(chosen, k) if len(chosen) else np.empty((0, k), int)
             for step in range(1, k):
                 masks = np.zeros((len(order), len(LEADS)), dtype=bool)
                 np.put_along_axis(masks, order[:, :step], True, axis=1)
-                parts.append(States(chosen, masks, np.full(len(chosen), k - step)))
-        visited = parts[0]
-        for part in parts[1:]:
-            visited = visited + part
+                visited += States(chosen, masks, np.full(len(chosen), k - step))
         return visited
+
+
+def rounds_of(states: int, own: float) -> list[tuple[int, int]]:
+    """Training and validation states of each round of training; raises unless each has some of both."""
+    if not 0 <= own < 1:
+        raise InputError(f"A share of {own} of own states is impossible; it lies between 0 and 1, and below 1.")
+    shares = [1.0] if own <= 0 else [1.0 - own, own]
+    rounds = [(int(share * states), int(share * states * VALIDATION_SHARE)) for share in shares]
+    training, validation = min(rounds)
+    if not validation:
+        raise InputError(
+            f"With {states:,} states a round of training learns from {training}; it needs {1 / VALIDATION_SHARE:.0f} "
+            "or more, so that the validation has one. Take more states."
+        )
+    return rounds
 
 
 def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 
 from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
 from leadwise.metrics import record_nll
 from leadwise.policies.rollout import first_available
@@ -51,6 +52,11 @@ def random_states(
     key[~available[positions]] = 2
     masks = key.argsort(axis=1).argsort(axis=1) < acquired[:, None]
     usable = available[positions].sum(axis=1) > acquired  # something must be left to choose
+    if not usable.any():
+        raise InputError(
+            f"None of the {count:,} states that were drawn from {records.name} has a lead left to choose; its records "
+            "have too few leads for a policy to learn from."
+        )
     return States(positions[usable], masks[usable], (budget - acquired)[usable])
 
 

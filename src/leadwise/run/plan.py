@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
-from leadwise.errors import PlanError, right_one
-from leadwise.evaluators.recipe import Count, Recipe, Share
+from leadwise.errors import InputError, PlanError, one_line, right_one
+from leadwise.evaluators.recipe import LARGEST, Count, Recipe, Share
 from leadwise.leads import LEADS
+from leadwise.policies.learned import rounds_of
 
 Budget = Annotated[int, Field(ge=1, le=12)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 PolicyName = Literal[
     "ecg-on-demand", "mga", "ccga", "strong-mga", "strong-mga-controlled-state", "cohort-state", "random-subset"
 ]
@@ -56,6 +57,19 @@ class StrongPlan(Part):
     search: list[Budget] = [1, 2, 3, 4, 6, 8]
     """Budgets that its references are searched for; the longest part of a study."""
 
+    @field_validator("seeds")
+    @classmethod
+    def _seeds_differ(cls, seeds: list[int]) -> list[int]:
+        for seed in seeds:
+            if seeds.count(seed) > 1:
+                raise PlanError(f"'strong.seeds' names {seed} twice; give every network a seed of its own.")
+        return seeds
+
+    @field_validator("search")
+    @classmethod
+    def _search_in_order(cls, search: list[int]) -> list[int]:
+        return sorted(set(search))
+
 
 class MaskRobustPlan(Part):
     """The mask-robust evaluator: the strong one's network, trained on policies' allocations too."""
@@ -76,6 +90,14 @@ class PoliciesPlan(Part):
     seed: Seed = 0
     first_lead: str | None = None
     """Where every deployable policy begins; by default the controlled evaluator's best single lead."""
+
+    @model_validator(mode="after")
+    def _states_are_enough(self) -> "PoliciesPlan":
+        try:
+            rounds_of(self.states, self.own)
+        except InputError as error:
+            raise PlanError(f"'policies.states': {error}") from None
+        return self
 
 
 class BootstrapPlan(Part):
@@ -123,6 +145,8 @@ class Plan(Part):
     @field_validator("budgets")
     @classmethod
     def _budgets_in_order(cls, budgets: list[int]) -> list[int]:
+        if max(budgets) < 2:
+            raise PlanError("'budgets' has none of two leads or more, so no policy would have a choice; add some.")
         return sorted(set(budgets))
 
     @model_validator(mode="after")
@@ -135,7 +159,7 @@ class Plan(Part):
             )
         first = self.policies.first_lead
         if first is not None and first not in LEADS:
-            raise PlanError(f"'policies.first_lead' is '{first}', which is no lead; {right_one(first, LEADS)}")
+            raise PlanError(f"'policies.first_lead' is '{_short(first)}', which is no lead; {right_one(first, LEADS)}")
         for number, hypothesis in enumerate(self.hypotheses, start=1):
             self._check_hypothesis(f"hypotheses.{number}", hypothesis)
         return self
@@ -151,6 +175,13 @@ class Plan(Part):
         if (hypothesis.quantity == "interaction") != (hypothesis.baseline is not None):
             do = "name the evaluator to compare with" if hypothesis.baseline is None else "leave it out"
             raise PlanError(f"'{where}.baseline' belongs to an interaction, to no other quantity; {do}.")
+        if hypothesis.baseline == hypothesis.evaluator:
+            raise PlanError(
+                f"'{where}.baseline' is the evaluator itself, so the interaction is zero; name the evaluator to "
+                "compare with."
+            )
+        if len(set(hypothesis.policies)) < len(hypothesis.policies):
+            raise PlanError(f"'{where}.policies' names a policy twice; name each once.")
         if hypothesis.quantity == "paired" and len(hypothesis.policies) != 2:
             raise PlanError(
                 f"'{where}.policies' has {len(hypothesis.policies)}, but a paired comparison is of two; name two."
@@ -168,14 +199,21 @@ def read_plan(path: str | Path) -> Plan:
     """Read a plan; a wrong key or value is named, with the nearest right one."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        str(content)  # a hexadecimal number of any length is read, but not shown
     except OSError as error:
         raise PlanError(f"The plan {path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"The plan {path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise PlanError(f"The plan {path} has lists or tables nested too deeply; a plan needs three levels.") from None
+    except ValueError:
+        raise PlanError(
+            f"The plan {path} has a number of thousands of digits; write one that a plan can mean."
+        ) from None
     try:
         return Plan.model_validate(content)
     except PlanError as error:
-        raise PlanError(f"{path}: {error}") from None
+        raise PlanError(f"{path}: {' '.join(str(error).split())}") from None  # a key of the plan may have line breaks
     except ValidationError as error:
         raise PlanError(f"{path}: {_first_problem(error)}") from None
 
@@ -196,13 +234,13 @@ def _first_problem(error: ValidationError) -> str:
     # a key that is misspelt is also missing; the misspelling says more
     problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     kind, value, path = problem["type"], problem["input"], problem["loc"]
-    where = ".".join(str(step + 1 if isinstance(step, int) else step) for step in path)  # people count from one
+    where = ".".join(_short(step + 1 if isinstance(step, int) else step) for step in path)  # people count from one
     if kind == "extra_forbidden":
         return f"'{where}' is not part of a plan; {right_one(path[-1], _part(path[:-1]).model_fields)}"
     if kind == "missing":
         return f"'{where}' is missing; add it."
-    words: dict[type, str] = {dict: "a table", list: "a list", str: f"'{value}'"}
-    shown = words.get(type(value), str(value).lower())  # as TOML has it
+    words: dict[type, str] = {dict: "a table", list: "a list", str: f"'{_short(value)}'"}
+    shown = _short(words.get(type(value), str(value).lower()))  # as TOML has it
     if kind == "literal_error":
         possible = re.findall("'([^']*)'", problem["ctx"]["expected"])
         return f"'{where}' is {shown}; {right_one(value, possible)}"
@@ -210,6 +248,12 @@ def _first_problem(error: ValidationError) -> str:
         return f"'{where}' is {shown}; it should be {_KINDS[kind]}."
     said = problem["msg"].replace("Input", "it").replace(" after validation", "")
     return f"'{where}' is {shown}: {said[0].lower()}{said[1:]}."
+
+
+def _short(value: object) -> str:
+    """A value as a sentence can hold it."""
+    text = one_line(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _part(path: tuple[int | str, ...]) -> type[BaseModel]:
