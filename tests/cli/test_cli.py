@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leadwise import cli
-from leadwise.cli import main
+from leadwise.cli import main, verbs
 
 
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
@@ -135,7 +134,7 @@ def test_what_the_system_says_is_one_sentence(leadwise, monkeypatch, error: OSEr
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", fails)
+    monkeypatch.setattr(verbs, "app", fails)
     assert leadwise("info") == (2, "", f"leadwise: {sentence}\n")
 
 
@@ -173,3 +172,26 @@ def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "Traceback" not in err
     assert list(tmp_path.glob("*cohort*")) == []
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    \"\"\"Ctrl-C while one module is imported.\"\"\"
+
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+from leadwise.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "rich", "leadwise.store", "leadwise.cli.verify"])
+def test_ctrl_c_while_python_still_imports_exits_with_130_too(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, module], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

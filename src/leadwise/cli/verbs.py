@@ -1,0 +1,41 @@
+"""All verbs as one command."""
+
+from typing import Annotated
+
+import typer
+
+from leadwise import progress
+from leadwise.cli import bench, data, evaluate, info, references, report, run, status, verify
+
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
+app.command("info")(info.info)
+app.add_typer(data.app, name="data")
+app.command("references")(references.references)
+app.command("run")(run.run)
+app.command("status")(status.status)
+app.command("evaluate")(evaluate.evaluate)
+app.command("verify")(verify.verify)
+app.command("report")(report.report)
+app.command("bench")(bench.bench)
+
+
+def _print_version(wanted: bool | None) -> None:
+    if wanted:
+        import leadwise
+
+        print(f"leadwise {leadwise.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Draw no progress bars.")] = False,
+) -> None:
+    """Which ECG leads are worth recording for this patient, and does that choice pay when another model reads them?"""
+    progress.enabled = not no_progress
