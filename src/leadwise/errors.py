@@ -1,6 +1,7 @@
 """Errors that speak to the user: one sentence that says what is wrong, where, and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -42,3 +43,31 @@ class LeadwiseWarning(UserWarning):
 
 class InputError(LeadwiseError):
     """Arrays that were handed over do not fit together, or hold what they cannot hold."""
+
+
+class Complaints:
+    """What is wrong with something that somebody else wrote, gathered so that all of it is said at once."""
+
+    def __init__(self, about: str) -> None:
+        self.about = about
+        self.sentences: list[str] = []
+
+    def add(self, sentence: str) -> None:
+        """One more complaint; the same one is kept once."""
+        if sentence not in self.sentences:
+            self.sentences.append(sentence)
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        """Make a complaint of whatever error ends the block."""
+        try:
+            yield
+        except LeadwiseError as error:
+            self.add(str(error))
+        except Exception as error:
+            self.add(f"{self.about} fails with {type(error).__name__}: {one_line(error)}.")
+
+    def say(self) -> None:
+        """Raise `InputError` with all complaints, one a line, if there are any."""
+        if self.sentences:
+            raise InputError("\n".join(self.sentences))

@@ -11,7 +11,7 @@ from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.plots import plot_ecg
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import Token
-from leadwise.errors import CohortError, PlanError, SealedRole
+from leadwise.errors import CohortError, InputError, PlanError, SealedRole
 
 
 @pytest.fixture
@@ -182,3 +182,21 @@ def test_a_fingerprint_is_of_labels_names_order_and_number(cohort: Cohort) -> No
     renamed = replace(cohort, label_names=("A", *cohort.label_names[1:]))
     views = [renamed["audit"], audit.select(slice(1, None)), audit.select(slice(None, None, -1))]
     assert len({view.fingerprint() for view in [audit, *views]}) == 4
+
+
+# without labels -------------------------------------------------------------------------------------------------------
+
+
+def test_records_without_labels_are_otherwise_the_same(cohort: Cohort) -> None:
+    records = cohort["train"].select(slice(3, 9))
+    bare = records.unlabelled
+    for name in ("ids", "patients", "available", "rows"):
+        np.testing.assert_array_equal(getattr(bare, name), getattr(records, name))
+    np.testing.assert_array_equal(bare.signals[:], records.signals[:])
+    assert (bare.name, bare.role, bare.label_names) == (records.name, "train", records.label_names)
+    for view in (bare, bare[0], bare.select(slice(0, 2)), next(iter(bare)), bare.cohort["train"], bare.unlabelled):
+        with pytest.raises(InputError, match=r"^The labels of .* were asked for where records are handed over without"):
+            _ = view.labels
+    assert records.labels.any(), "and the records themselves keep theirs"
+    with pytest.raises(SealedRole):
+        _ = cohort["evaluation"].unlabelled.signals

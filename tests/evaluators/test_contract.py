@@ -273,6 +273,57 @@ def test_leak_of_a_single_lead(records: Records) -> None:
     refused(Peeking(), records, r"^Evaluator Peeking lets leads matter that were not observed")
 
 
+ASKING = {
+    "the records": lambda records: records.labels,
+    "a selection": lambda records: records.select(slice(0, 2)).labels,
+    "one record": lambda records: records[0].labels,
+    "each record": lambda records: [record.labels for record in records],
+    "the cohort": lambda records: records.cohort.fold(7).labels,
+    "a role": lambda records: records.cohort["validation"].labels,
+    "the hash": lambda records: records.sha256,
+}
+
+
+@pytest.mark.parametrize("where", ASKING)
+def test_preparing_from_labels(records: Records, where: str) -> None:
+    class Cheating(Prepared):
+        def prepare(self, records: Records) -> Any:
+            ASKING[where](records)
+            return super().prepare(records)
+
+    refused(Cheating(), records, r"^The labels of .* were asked for where records are handed over without them: what")
+    with pytest.raises(InputError, match=r"^The labels of "):
+        score(Cheating(), records, np.ones((len(records), 12), dtype=bool))
+
+
+def test_all_complaints_at_once(records: Records) -> None:
+    class Awful(Prepared):
+        """Asks for labels, looks at the company, and spoils what it is given."""
+
+        def prepare(self, records: Records) -> Any:
+            return records.labels
+
+        def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
+            answer = super().probabilities(signals / np.abs(signals).max(), masks)
+            signals[:] = 0
+            return answer
+
+    with pytest.raises(InputError) as refusal:
+        check_evaluator(Awful(), records)
+    labels, spoils, company = str(refusal.value).split("\n")
+    assert labels.startswith("The labels of ")
+    assert spoils == "Evaluator Awful changes the signals or masks that it is given; let it work on a copy."
+    assert company.startswith("Evaluator Awful lets the other records of a batch change its answer")
+
+
+def test_an_evaluator_that_breaks_down_is_a_complaint(records: Records) -> None:
+    class Broken(Good):
+        def probabilities(self, _signals: np.ndarray, _masks: np.ndarray) -> np.ndarray:
+            raise RuntimeError("out of\nmemory.")
+
+    refused(Broken(), records, r"^Evaluator Broken fails with RuntimeError: out of memory\.$")
+
+
 def test_shortcuts_that_differ(records: Records) -> None:
     refused(
         Prepared(differ=True), records, r"^Evaluator Prepared answers differently from prepared records and from sig"

@@ -221,6 +221,8 @@ class Dice(Good):
 class Peeking(Good):
     """Takes the loudest lead before it is acquired, from records that its state evaluator was prepared for."""
 
+    needs_ids = True
+
     def __init__(self) -> None:
         self.state_evaluator, peeking = Watching(), self
 
@@ -233,6 +235,36 @@ class Peeking(Good):
     def choose(self, observation: Observation) -> np.ndarray:
         loudness = np.array([self.loudness[number] for number in observation.ids.tolist()])
         return np.where(observation.candidates, loudness, -1).argmax(axis=1)
+
+
+class Widening(Good):
+    """Sets its mask, asks for the waveforms again, and takes the loudest lead."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        candidates = observation.candidates
+        try:
+            if self.how == "replaces":
+                object.__setattr__(observation, "mask", np.ones_like(observation.mask))
+            if self.how == "opens":
+                observation.mask.flags.writeable = True
+            if self.how in ("writes", "tries"):
+                observation.mask[:] = True
+        except ValueError:
+            if self.how != "tries":
+                raise
+        return np.where(candidates, observation.waveforms().std(axis=2), -1).argmax(axis=1)
+
+
+class Both(Company, Peeking):
+    """Looks at the mean of the batch, and at leads that it has not acquired."""
+
+    def choose(self, observation: Observation) -> np.ndarray:
+        alone = Peeking.choose(self, observation)
+        together = Company.choose(self, observation)
+        return np.where(observation.ids % 2, alone, together)
 
 
 class Watching:
@@ -260,13 +292,27 @@ def test_a_policy_of_three_members_keeps_the_contract(records: Records) -> None:
         (Dice(), "Policy Dice is not deterministic: asked twice, it chooses differently."),
         (Peeking(), "Policy Peeking lets leads that it has not acquired change its choice."),
         (object(), "Policy object needs 'choose(observation)', 'state_evaluator' and 'first_lead'."),
+        (Widening("writes"), "Policy Widening fails with ValueError: assignment destination is read-only."),
+        (Widening("opens"), "Policy Widening fails with ValueError: cannot set WRITEABLE flag to True of this array."),
+        (
+            Both(),
+            "Policy Both lets the other records of a batch change its choice.\n"
+            "Policy Both lets leads that it has not acquired change its choice.",
+        ),
     ],
-    ids=["company", "dice", "peeking", "nothing"],
+    ids=["company", "dice", "peeking", "nothing", "writing", "opening", "both"],
 )
 def test_what_check_policy_finds(records: Records, policy: Any, sentence: str) -> None:
     with pytest.raises(InputError) as refusal:
         check_policy(policy, records)
     assert str(refusal.value) == sentence
+
+
+@pytest.mark.parametrize("how", ["tries", "replaces"])
+def test_a_policy_that_sets_its_mask_sees_nothing_new(records: Records, how: str) -> None:
+    honest, widening = Widening("does not"), Widening(how)
+    np.testing.assert_array_equal(allocate(widening, records, 5).order, allocate(honest, records, 5).order)
+    check_policy(widening, records)
 
 
 @pytest.mark.parametrize("absent", ["choose", "state_evaluator", "first_lead"])

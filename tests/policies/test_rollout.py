@@ -1,6 +1,7 @@
 """Rollouts, and what a policy sees in them, against stepping record by record."""
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ class Following:
     """Looks at everything: statistics, waveforms, probabilities, mask, remaining budget."""
 
     name = "following"
+    needs_ids = True
 
     def __init__(self, first_lead: Sequence[str] | None = ("V2", *LEADS), budget_agnostic: bool = False) -> None:
         self.first_lead, self.budget_agnostic = first_lead, budget_agnostic
@@ -166,6 +168,42 @@ def test_an_observation_holds_acquired_leads_and_zeros(records: Records) -> None
     whole[positions] = mask
     whole[:, 2] = True
     np.testing.assert_allclose(seen.probabilities, score(Reader("first"), records, whole)[positions], rtol=1e-12)
+
+
+def test_nothing_in_an_observation_can_be_widened(records: Records) -> None:
+    rng = np.random.default_rng(1)
+    mask = rng.random((len(records), 12)) < 0.4
+    mask[:, 5] = True
+    before = mask.copy()
+    seen = Rollout(Following(), records).observe(np.arange(len(records)), mask, 3)
+    waveforms = seen.waveforms()
+    for field in fields(seen):
+        array = getattr(seen, field.name)
+        if isinstance(array, np.ndarray):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 1
+            for each in (array, array.base, array[:1]):
+                if isinstance(each, np.ndarray):
+                    with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+                        each.flags.writeable = True
+    waveforms_again = seen.waveforms()
+    waveforms_again[:] = 7  # their own copy
+    mask[:] = True  # the caller's mask, whoever may hold it
+    object.__setattr__(seen, "mask", mask)
+    np.testing.assert_array_equal(seen.waveforms(), waveforms)
+    np.testing.assert_array_equal(replace(seen, mask=mask).waveforms(), waveforms)
+    assert not waveforms[~before].any()
+
+
+def test_ids_are_for_those_who_need_them(records: Records) -> None:
+    class Learning(Following):
+        needs_ids = False
+
+    for policy in (Learning(), Saying(0)):
+        assert Rollout(policy, records).observe(np.array([1, 0]), np.ones((2, 12), dtype=bool), 1).ids is None
+    seen = Rollout(Following(), records).observe(np.array([1, 0]), np.ones((2, 12), dtype=bool), 1)
+    assert seen.ids is not None
+    assert seen.ids.tolist() == records.ids[[1, 0]].tolist()
 
 
 def test_no_probabilities_without_a_state_evaluator_or_a_lead(records: Records) -> None:

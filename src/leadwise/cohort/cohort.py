@@ -1,7 +1,8 @@
 """`Cohort`, everyone who is studied, and `Records`, the view on it that everything else takes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from operator import index
 from pathlib import Path
@@ -69,6 +70,11 @@ class Cohort:
     def records(self) -> "Records":
         """All records. Signals and labels raise while any of them lies under the seal."""
         return Records(self, np.arange(len(self.ids)), "the whole cohort")
+
+    @cached_property
+    def unlabelled(self) -> "Cohort":
+        """The same cohort without its labels."""
+        return replace(self, _labels=self._labels[:, :0])
 
     def __getitem__(self, role: str) -> "Records":
         """The records of a role."""
@@ -166,7 +172,18 @@ class Records:
     def labels(self) -> Bool[np.ndarray, "n l"]:
         """Which labels each record has, in the order of ``label_names``."""
         self._refuse_if_sealed("labels")
-        return self.cohort._labels[self.rows]
+        labels = self.cohort._labels
+        if labels.shape[1] != len(self.label_names):
+            raise InputError(
+                f"The labels of {self.name} were asked for where records are handed over without them: whatever "
+                "prepares for reading must not depend on labels."
+            )
+        return labels[self.rows]
+
+    @property
+    def unlabelled(self) -> "Records":
+        """The same records, of the cohort without its labels: for those who must not see them."""
+        return replace(self, cohort=self.cohort.unlabelled)
 
     @property
     def signals(self) -> "Signals":

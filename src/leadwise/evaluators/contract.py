@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import Complaints, InputError
 
 
 @runtime_checkable
@@ -20,7 +20,8 @@ class Evaluator(Protocol):
     - ``name``: how it is called in results (else the name of its class);
     - ``sampling_rate``, ``length``: what it wants to be fed; signals are resampled, then cropped or zero-padded at the
       end, to fit;
-    - ``prepare(records) -> Prepared``: whatever makes later scoring of these records cheap.
+    - ``prepare(records) -> Prepared``: whatever makes later scoring of these records cheap. They come without labels,
+      and asking for those raises.
     """
 
     @property
@@ -88,11 +89,11 @@ def evaluator_sha256(evaluator: Any) -> str | None:
 
 
 def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -> None:
-    """Raise `InputError` with a sentence unless an evaluator keeps the contract on (a few of) these records.
+    """Raise `InputError`, a line for each complaint, unless an evaluator keeps the contract on some of these records.
 
-    Looked at: labels, shape and range of its answers; that they are the same when asked again, and whatever else is in
-    the batch; that unobserved leads do not matter; that a prepared evaluator answers as an unprepared one; and that
-    nothing handed over is changed.
+    Looked at: labels, shape and range of its answers; that it prepares itself without labels; that its answers are the
+    same when asked again, and whatever else is in the batch; that unobserved leads do not matter; that a prepared
+    evaluator answers as an unprepared one; and that nothing handed over is changed.
     """
     from leadwise.evaluators.scoring import Scorer
 
@@ -103,33 +104,55 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
     n, rng = len(sample), np.random.default_rng(0)
     masks = (rng.random((n, 12)) < 0.4) & sample.available
     masks[np.arange(n), sample.available.argmax(axis=1)] = True
+    complaints, plain = Complaints(f"Evaluator {name}"), _Unprepared(evaluator)
+    asked: Any = plain
+    with complaints.gather():
+        Scorer(evaluator, sample)
+        asked = evaluator  # one that cannot be prepared is looked at without
 
     def ask(of: Records, with_masks: Bool[np.ndarray, "n 12"]) -> Float[np.ndarray, "n l"]:
-        return Scorer(evaluator, of).masks(with_masks)
+        return Scorer(asked, of).masks(with_masks)
 
-    def demand(same: Float[np.ndarray, "n l"], as_before: Float[np.ndarray, "n l"], complaint: str) -> None:
-        difference = np.abs(same - as_before).max()
-        if difference > tolerance:
-            raise InputError(f"Evaluator {name} {complaint} (probabilities differ by up to {difference:.2g}).")
+    def demand(again: Callable[[], Float[np.ndarray, "n l"]], as_before: Float[np.ndarray, "n l"], but: str) -> bool:
+        difference = np.inf
+        with complaints.gather():
+            difference = np.abs(again() - as_before).max()
+            if difference > tolerance:
+                complaints.add(f"Evaluator {name} {but} (probabilities differ by up to {difference:.2g}).")
+        return bool(difference <= tolerance)
 
-    Scorer(_Watched(evaluator), sample).masks(masks)
-    answer = ask(sample, masks)
-    demand(ask(sample, masks), answer, "is not deterministic: asked twice, it answers differently")
-    alone = np.concatenate([ask(sample[i], masks[i : i + 1]) for i in range(n)])
-    demand(alone, answer, "lets the other records of a batch change its answer")
-    order = rng.permutation(n)
-    demand(ask(sample.select(order), masks[order]), answer[order], "answers by the position in the batch")
-    noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
-    changed = np.where(masks[..., None], sample.signals[:], noise)
-    demand(ask(detached(sample, changed), masks), answer, "lets leads matter that were not observed")
-    if hasattr(evaluator, "prepare"):
+    def look() -> None:
+        Scorer(_Watched(evaluator, complaints), sample).masks(masks)
+        answer = ask(sample, masks)
+        if not demand(lambda: ask(sample, masks), answer, "is not deterministic: asked twice, it answers differently"):
+            return  # whatever differs below might differ for that reason
+
+        def one_by_one() -> Float[np.ndarray, "n l"]:
+            return np.concatenate([ask(sample[i], masks[i : i + 1]) for i in range(n)])
+
+        demand(one_by_one, answer, "lets the other records of a batch change its answer")
+        order = rng.permutation(n)
+        moved = sample.select(order)
+        demand(lambda: ask(moved, masks[order]), answer[order], "answers by the position in the batch")
+        noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
+        changed = detached(sample, np.where(masks[..., None], sample.signals[:], noise))
+        demand(lambda: ask(changed, masks), answer, "lets leads matter that were not observed")
+        if asked is plain or not hasattr(evaluator, "prepare"):
+            return
         few = masks[:3] & sample.available.all(axis=0)
         few[:, sample.available.all(axis=0).argmax()] = True
+
+        def set_by_set() -> Float[np.ndarray, "n l"]:
+            return np.concatenate([ask(sample, np.tile(mask, (n, 1))) for mask in few])
+
         at_once = Scorer(evaluator, sample).subsets(few)
-        for mask, together in zip(few, at_once, strict=True):
-            demand(together, ask(sample, np.tile(mask, (n, 1))), "answers differently for all lead sets at once")
-        plain = _Unprepared(evaluator)
-        demand(Scorer(plain, sample).masks(masks), answer, "answers differently from prepared records and from signals")
+        demand(set_by_set, at_once.reshape(len(few) * n, -1), "answers differently for all lead sets at once")
+        difference = "answers differently from prepared records and from signals"
+        demand(lambda: Scorer(plain, sample).masks(masks), answer, difference)
+
+    with complaints.gather():
+        look()
+    complaints.say()
 
 
 class _Unprepared:
@@ -146,16 +169,16 @@ class _Unprepared:
 class _Watched(_Unprepared):
     """An evaluator without its shortcuts, of which we look whether it changes what it is given."""
 
-    def __init__(self, evaluator: Any) -> None:
+    def __init__(self, evaluator: Any, complaints: Complaints) -> None:
         super().__init__(evaluator)
         self.probabilities = self._watch
-        self._of = evaluator
+        self._of, self._complaints = evaluator, complaints
 
     def _watch(self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Any:
         before = signals.copy(), masks.copy()
         answer = self._of.probabilities(signals, masks)
         if not (np.array_equal(signals, before[0]) and np.array_equal(masks, before[1])):
-            raise InputError(
+            self._complaints.add(
                 f"Evaluator {self.name} changes the signals or masks that it is given; let it work on a copy."
             )
         return answer

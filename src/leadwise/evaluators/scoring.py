@@ -69,7 +69,7 @@ class Scorer:
         """How many pairs of record and mask the evaluator has read."""
         prepare = getattr(evaluator, "prepare", None)
         fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
-        self._prepared: Any = prepare(records) if prepare and fits else _FromSignals(evaluator, records)
+        self._prepared: Any = prepare(records.unlabelled) if prepare and fits else _FromSignals(evaluator, records)
 
     def masks(self, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
         """See `score`."""

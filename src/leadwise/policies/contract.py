@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Int
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import Complaints, InputError
 from leadwise.evaluators.contract import detached
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import allocate
+from leadwise.policies.rollout import allocate, policy_name
 
 
 @runtime_checkable
@@ -23,7 +23,8 @@ class Policy(Protocol):
     - ``name``: how it is called in results (else the name of its class);
     - ``target``: the evaluator that it was trained on;
     - ``scores(observation) -> (n, 12)``, and ``scores_are_gains`` if they are predicted gains in NLL;
-    - ``budget_agnostic``: that it does not look at the remaining budget, so one rollout serves all budgets.
+    - ``budget_agnostic``: that it does not look at the remaining budget, so one rollout serves all budgets;
+    - ``needs_ids``: that it needs the records' ids, as random leads for each record do; else it does not get them.
     """
 
     state_evaluator: Any
@@ -102,28 +103,31 @@ def build_policy(
 
 
 def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
-    """Raise `InputError` with a sentence unless a policy keeps the contract on (a few of) these records.
+    """Raise `InputError`, a line for each complaint, unless a policy keeps the contract on some of these records.
 
     Looked at: exactly k different leads that the record has; the same choice when asked again, whatever else is in the
-    batch, and whatever the leads hold that were not acquired.
+    batch, and whatever the leads hold that were not acquired; and that it leaves what it observes as it is.
     """
-    name = getattr(policy, "name", type(policy).__name__)
+    name = policy_name(policy)
     if not isinstance(policy, Policy):
         raise InputError(f"Policy {name} needs 'choose(observation)', 'state_evaluator' and 'first_lead'.")
-    few = detached(records.select(slice(0, 16)))
+    few, complaints = detached(records.select(slice(0, 16))), Complaints(f"Policy {name}")
     rng = np.random.default_rng(0)
     for budget in budgets:
-        chosen = allocate(policy, few, budget)
-        sample = chosen.records  # those that have as many leads
-        if not np.array_equal(allocate(policy, sample, budget).order, chosen.order):
-            raise InputError(f"Policy {name} is not deterministic: asked twice, it chooses differently.")
-        alone = np.concatenate([allocate(policy, sample[i], budget).order for i in range(len(sample))])
-        if not np.array_equal(alone, chosen.order):
-            raise InputError(f"Policy {name} lets the other records of a batch change its choice.")
-        noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
-        changed = detached(sample, np.where(chosen.masks[..., None], sample.signals[:], noise))
-        if not np.array_equal(allocate(policy, changed, budget).order, chosen.order):
-            raise InputError(f"Policy {name} lets leads that it has not acquired change its choice.")
+        with complaints.gather():
+            chosen = allocate(policy, few, budget)
+            sample = chosen.records  # those that have as many leads
+            if not np.array_equal(allocate(policy, sample, budget).order, chosen.order):
+                complaints.add(f"Policy {name} is not deterministic: asked twice, it chooses differently.")
+                continue  # whatever differs below might differ for that reason
+            alone = np.concatenate([allocate(policy, sample[i], budget).order for i in range(len(sample))])
+            if not np.array_equal(alone, chosen.order):
+                complaints.add(f"Policy {name} lets the other records of a batch change its choice.")
+            noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
+            changed = detached(sample, np.where(chosen.masks[..., None], sample.signals[:], noise))
+            if not np.array_equal(allocate(policy, changed, budget).order, chosen.order):
+                complaints.add(f"Policy {name} lets leads that it has not acquired change its choice.")
+    complaints.say()
 
 
 def _import_all() -> None:

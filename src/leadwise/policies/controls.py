@@ -55,7 +55,6 @@ class CohortState:
         for mask_bits, available_bits in situations.tolist():
             mask = LeadSet(mask_bits).mask
             average = Observation(
-                ids=np.array([0]),
                 statistics=(self.statistics_ * mask[:, None])[None],
                 mask=mask[None],
                 available=LeadSet(available_bits).mask[None],
@@ -86,7 +85,7 @@ class CohortState:
             mask = np.zeros((1, 12), dtype=bool)
             mask[0, lead_index(self.first_lead[0])] = True
             for remaining in range(budget - 1, 0, -1):
-                state = Observation(np.array([0]), np.zeros((1, 12, 10)), mask, everything, None, remaining, _no_signal)
+                state = Observation(np.zeros((1, 12, 10)), mask, everything, None, remaining, _no_signal)
                 mask[0, self.choose(state)[0]] = True
         bits = sorted(self.averages_)
         tensors = {
@@ -122,6 +121,7 @@ class RandomSubset:
     """
 
     kind = "random-subset"
+    needs_ids = True
     first_lead = None
     state_evaluator = None
     target = None
@@ -139,6 +139,7 @@ class RandomSubset:
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
         """The lead with the smallest key among those that can be chosen."""
+        assert observation.ids is not None  # needs_ids says so
         record = _mix(observation.ids.astype(np.uint64) + _mix(np.array([self.seed], dtype=np.uint64)))
         keys = _mix(record[:, None] + np.arange(12, dtype=np.uint64))
         return np.where(observation.candidates, keys, np.uint64(2**64 - 1)).argmin(axis=1)

@@ -1,20 +1,20 @@
 """What a policy may see: acquired leads, and nothing else."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int, Shaped
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
     """n records part of the way through their acquisition, all with the same number of leads to go.
 
-    It is built by the rollout, which alone touches signals; whatever was not acquired is zero in it.
+    It is built by the rollout, which alone touches signals; whatever was not acquired is zero in it. Its arrays are
+    copies that cannot be made writeable, so nothing in it can be widened.
     """
 
-    ids: Int[np.ndarray, " n"]
     statistics: Float64[np.ndarray, "n 12 10"]
     """The ten statistics of acquired leads, zero elsewhere."""
     mask: Bool[np.ndarray, "n 12"]
@@ -27,6 +27,14 @@ class Observation:
     """How many leads are still to be chosen, the next one included."""
     waveforms: Callable[[], Float[np.ndarray, "n 12 t"]]
     """Call it for the acquired waveforms in mV; other leads are zero."""
+    ids: Int[np.ndarray, " n"] | None = None
+    """Which records they are, only for a policy that says ``needs_ids = True``: ids are nothing to learn from."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, unchangeable(value))
 
     @property
     def candidates(self) -> Bool[np.ndarray, "n 12"]:
@@ -34,4 +42,9 @@ class Observation:
         return self.available & ~self.mask
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.mask)
+
+
+def unchangeable(array: Shaped[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
+    """A copy that cannot be written to: unlike ``flags.writeable``, which its owner may set again, bytes stay bytes."""
+    return np.ndarray(array.shape, array.dtype, np.ascontiguousarray(array).tobytes())

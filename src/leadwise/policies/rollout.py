@@ -14,7 +14,7 @@ from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index
 from leadwise.policies.allocation import Allocation
-from leadwise.policies.observation import Observation
+from leadwise.policies.observation import Observation, unchangeable
 
 
 def allocate(policy: Any, records: Records, budget: int) -> Allocation:
@@ -59,8 +59,7 @@ class Rollout:
             raise InputError(f"No record of {self.records.name} has {budget} leads.")
         order = self.allocate_at(positions, budget)
         kept = self.records if len(positions) == len(self.records) else self.records.select(positions)
-        name = getattr(self.policy, "name", type(self.policy).__name__)
-        return Allocation(kept, name, trained_on(self.policy), order)
+        return Allocation(kept, policy_name(self.policy), trained_on(self.policy), order)
 
     def allocate_at(self, positions: Int[np.ndarray, " n"], budget: int) -> Int[np.ndarray, "n k"]:
         """Leads in order of acquisition for the records at these positions, all of which have enough of them."""
@@ -71,18 +70,19 @@ class Rollout:
 
     def observe(self, positions: Int[np.ndarray, " n"], mask: Bool[np.ndarray, "n 12"], remaining: int) -> Observation:
         """What the policy may see of these records with these leads acquired."""
+        acquired = unchangeable(mask)  # whatever becomes of the caller's mask
 
         def waveforms() -> np.ndarray:
-            return self.records.signals.millivolts(positions) * mask[..., None]
+            return self.records.signals.millivolts(positions) * acquired[..., None]
 
         return Observation(
-            ids=self.records.ids[positions],
             statistics=self.statistics[positions] * mask[..., None],
-            mask=mask,
+            mask=acquired,
             available=self.records.available[positions],
             probabilities=self.scorer.pairs(positions, mask) if self.scorer and mask.any() else None,
             remaining=remaining,
             waveforms=waveforms,
+            ids=self.records.ids[positions] if getattr(self.policy, "needs_ids", False) else None,
         )
 
     def _next(
@@ -92,9 +92,8 @@ class Rollout:
         np.put_along_axis(mask, order, True, axis=1)
         if not order.shape[1] and self.ranking is not None:
             return first_available(self.ranking, self.records.available[positions])
-        observation = self.observe(positions, mask, remaining)
-        chosen = np.asarray(self.policy.choose(observation))
-        check_choice(self.policy, observation, chosen)
+        chosen = np.asarray(self.policy.choose(self.observe(positions, mask, remaining)))
+        check_choice(self.policy, self.records.select(positions), mask, chosen)
         return chosen
 
 
@@ -115,19 +114,24 @@ def first_available(ranking: Sequence[int], available: Bool[np.ndarray, "n 12"])
     return order[available[:, order].argmax(axis=1)]
 
 
-def check_choice(policy: Any, observation: Observation, chosen: np.ndarray) -> None:
-    """Raise unless a policy chose one lead for each record, among those that it could choose."""
-    name = getattr(policy, "name", type(policy).__name__)
-    if chosen.shape != (len(observation),) or not np.issubdtype(chosen.dtype, np.integer):
-        raise InputError(f"Policy {name} must choose one lead index for each of {len(observation)} records.")
+def check_choice(policy: Any, records: Records, mask: Bool[np.ndarray, "n 12"], chosen: np.ndarray) -> None:
+    """Raise unless a policy chose one lead for each record, among those that it has and that are not acquired."""
+    name = policy_name(policy)
+    if chosen.shape != (len(records),) or not np.issubdtype(chosen.dtype, np.integer):
+        raise InputError(f"Policy {name} must choose one lead index for each of {len(records)} records.")
     unknown = chosen[(chosen < 0) | (chosen >= len(LEADS))]
     if len(unknown):
         raise InputError(f"Policy {name} chose lead {unknown[0]}; leads are numbered 0 to 11.")
-    allowed = observation.candidates[np.arange(len(chosen)), chosen]
+    allowed = (records.available & ~mask)[np.arange(len(chosen)), chosen]
     if not allowed.all():
         at = int(np.argmin(allowed))
-        why = "is acquired already" if observation.mask[at, chosen[at]] else "was not recorded"
-        raise InputError(f"Policy {name} chose {LEADS[chosen[at]]} for record {observation.ids[at]}, which {why}.")
+        why = "is acquired already" if mask[at, chosen[at]] else "was not recorded"
+        raise InputError(f"Policy {name} chose {LEADS[chosen[at]]} for record {records.ids[at]}, which {why}.")
+
+
+def policy_name(policy: Any) -> str:
+    """How a policy is called in results."""
+    return str(getattr(policy, "name", type(policy).__name__))
 
 
 def trained_on(policy: Any) -> str:
