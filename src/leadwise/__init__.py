@@ -4,8 +4,12 @@ Everything public is reachable as ``leadwise.NAME`` and is imported when it is f
 costs nothing: no torch, no matplotlib, no wfdb.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+# onnxruntime looks for this while it is imported: later, it has already looked up its maker's host
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 if TYPE_CHECKING:
     from leadwise.analysis.bootstrap import PatientBootstrap as PatientBootstrap
