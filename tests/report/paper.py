@@ -84,6 +84,9 @@ class Paper:
                 self.put(
                     "paired", **where, policy_a=DEMAND, policy_b="mga", a=0.5, b=0.45, delta=0.05, lo=0.01, hi=0.09
                 )
+        for k in BUDGETS:
+            where = {"role": "evaluation", "evaluator": "strong", "k": k, "metric": "nll"}
+            self.put("paired", **where, policy_a="strong-mga", policy_b="mga", delta=-0.02, lo=-0.03, hi=-0.01)
         for label in LABELS:
             where = {"evaluator": "controlled", "versus": "reference", "reference_metric": "ece"}
             self.tidy("calibration", "audit", DEMAND, "ece difference", -0.03, label, lo=-0.05, hi=-0.01, **where)
@@ -160,7 +163,8 @@ class Paper:
         self._add_strong_mga()
 
     def quality(self, role: str, evaluator: str, metric: str, value: float, leads: str = " ".join(LEADS)) -> None:
-        self.put("evaluator_quality", role=role, evaluator=evaluator, leads=leads, metric=metric, value=value)
+        bounds = {"lo": value - 0.01, "hi": value + 0.01}
+        self.put("evaluator_quality", role=role, evaluator=evaluator, leads=leads, metric=metric, value=value, **bounds)
 
     def _interaction(self, policy: str, line: dict[str, Any], reference: str, k: float, metric: str) -> None:
         for evaluator in ("controlled", "strong"):
@@ -218,14 +222,15 @@ class Paper:
             self.tidy("calibration", "audit", DEMAND, "ece difference", line["value"], label, **where, **bounds)
         kept = value("variance retention ratio fold9 k4")
         where = {"evaluator": "controlled", "versus": "reference", "reference_metric": "ece"}
-        self.tidy("calibration", "audit", DEMAND, "variance retention", kept, **where)
+        self.tidy("calibration", "audit", DEMAND, "variance retention", kept, **where, lo=kept - 0.01, hi=kept + 0.01)
         for arm, name in ((DEMAND, DEMAND), ("reference", "ece-matched fixed")):
             for statistic, title in (("variance", "probability variance"), ("entropy", "predictive entropy")):
                 number, where = (
                     value(f"{title} {name} fold9 k4"),
                     {"evaluator": "controlled", "reference_metric": "ece"},
                 )
-                self.tidy("calibration", "audit", arm, statistic, number, **where)
+                bounds = {"lo": number - 0.001, "hi": number + 0.001}
+                self.tidy("calibration", "audit", arm, statistic, number, **where, **bounds)
         for bins in (5, 15, 20):
             delta = value(f"ece contrast {bins} bins ecg-on-demand fold9 k4")
             self.contrast("audit", DEMAND, "controlled", 4, f"ece{bins}", delta=delta, lo=-0.03, hi=-0.01)

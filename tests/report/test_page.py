@@ -20,6 +20,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadwise.errors import InputError
 from leadwise.report import page as page_module
 from leadwise.report.checks import Check
 from leadwise.report.contents import RunContents
@@ -28,6 +29,7 @@ from leadwise.report.page import write_report
 from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import software_frame, used_artifacts
 from leadwise.report.tables import TABLES, report_tables
+from leadwise.report.verdicts import VERDICTS
 from leadwise.report.wording import cell
 from leadwise.store import file_sha256
 from leadwise.study.results import write_frames
@@ -208,6 +210,14 @@ def test_where_a_report_cannot_be_made_the_old_one_stays(
     assert {file: file_sha256(file) for file in copy.rglob("*") if file.is_file()} == before
 
 
+def test_results_of_an_earlier_version_are_not_shown_with_these_verdicts(run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("artifacts")))
+    claims = pd.read_parquet(copy / "results" / "claims.parquet")
+    claims.drop(columns="contradicted").to_parquet(copy / "results" / "claims.parquet", index=False)
+    with pytest.raises(InputError, match=r"results was written by an earlier version .* command again"):
+        write_report(copy)
+
+
 # numbers -------------------------------------------------------------------------------------------------------------
 
 
@@ -319,7 +329,7 @@ def test_hypotheses_have_their_verdicts(changed: Callable[..., Read], html: Read
 
 def test_claims_are_counted_by_verdict(contents: RunContents, html: Read) -> None:
     counts = contents.results["claims"]["verdict"].value_counts()
-    said = " · ".join(f"{verdict} {counts.get(verdict, 0)}" for verdict in ("holds", "fails", "not answerable"))
+    said = " · ".join(f"{verdict} {counts.get(verdict, 0)}" for verdict in VERDICTS)
     assert said in " ".join(html.texts["publication"].split())
 
 

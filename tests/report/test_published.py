@@ -61,11 +61,18 @@ def dropped(results: Results, name: str, facts: Mapping[str, Any]) -> Results:
     return results | {name: frame[~rows]}
 
 
-def verdict(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) -> list[tuple[Any, ...]]:
-    """(role, cells, holding, verdict) of each row of a claim."""
+def verdict(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) -> tuple[Any, ...]:
+    """(role, cells, holding, contradicted, verdict) of a claim."""
     frame = claims_frame(results, roles)
-    rows = frame[frame["claim"] == claim]
-    return list(rows[["role", "cells", "holding", "verdict"]].itertuples(index=False, name=None))
+    (row,) = frame[frame["claim"] == claim][list(CLAIM_COLUMNS[2:7])].itertuples(index=False, name=None)
+    return tuple(row)
+
+
+def orientation(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) -> tuple[Any, ...]:
+    """(role, cells, holding, contradicted) of what stands beside a claim for orientation."""
+    frame = claims_frame(results, roles)
+    (row,) = frame[frame["claim"] == claim][list(CLAIM_COLUMNS[7:])].itertuples(index=False, name=None)
+    return tuple(row)
 
 
 # --- numbers
@@ -139,6 +146,37 @@ def test_signs_and_intervals_that_differ_are_seen(results: Results) -> None:
     assert frame["same_sign"].eq(False).sum() == 1
 
 
+def test_the_same_patients_have_a_difference_and_no_test(results: Results, published: pd.DataFrame) -> None:
+    """Their errors are shared, so nothing says how far apart the two numbers may lie."""
+    of_a_fold = published["fold"].notna()
+    assert (published["patients"][of_a_fold] == "the same").all()
+    assert published["patients"][~of_a_fold].isna().all()
+    assert published["z"].isna().all()
+    numbers = published["published"].map(lambda value: not isinstance(value, str))
+    assert (published["difference"].notna() == numbers).all()
+    facts = {"role": "audit", "policy": DEMAND, "evaluator": "strong", "k": 4, "metric": "ece"}
+    row = published_frame(changed(results, "contrasts", facts, delta=0.011579), ROLES).set_index("quantity")
+    row = row.loc["strong contrast ece ecg-on-demand, k=4, fold 9"]
+    assert (row["patients"], row["intervals_overlap"]) == ("the same", True)
+    assert row["difference"] == pytest.approx(0.011579 - 0.005011)
+
+
+def test_other_patients_stand_beside_with_a_test(results: Results) -> None:
+    """Ours of the audit role, where the fold was not scored: for orientation, with z of the difference."""
+    facts = {"role": "audit", "policy": DEMAND, "evaluator": "strong", "k": 4, "metric": "ece"}
+    sealed = changed(without_role(results, "evaluation"), "contrasts", facts, delta=0.0116, lo=0.003, hi=0.0156)
+    frame = published_frame(sealed, ROLES, FACTS).set_index("quantity")
+    row = frame.loc["strong contrast ece ecg-on-demand, k=4, fold 8"]
+    assert (row["orientation_role"], row["orientation"], row["patients"]) == ("audit", 0.0116, "others")
+    errors = [(0.000486 + 0.014115) / 3.92, (0.0156 - 0.003) / 3.92]
+    assert row["z"] == pytest.approx((0.0116 + 0.007919) / np.hypot(*errors))
+    assert pd.isna(row["ours"])
+    assert set(frame["fold"][frame["patients"] == "others"]) == {8}
+    assert (frame["patients"].eq("the same") == (frame["ours"].notna() & frame["fold"].notna())).all()
+    bounds = ["published_lo", "published_hi", "orientation_lo", "orientation_hi"]
+    assert (frame["z"].notna() == frame[bounds].notna().all(axis=1)).all()
+
+
 def test_counts_of_patients_follow_from_shares(published: pd.DataFrame) -> None:
     counts = published.set_index("quantity")["ours"]
     assert counts["patients improved (count of 1942), k=4, fold 9"] == 1133
@@ -151,7 +189,8 @@ def test_a_role_that_was_not_scored_leaves_its_numbers_empty(results: Results, p
     scored = frame["where"].ne("S1") & frame["quantity"].str.contains("fold 8")
     assert scored.sum() > 150
     assert frame["ours"][scored].isna().all()
-    pd.testing.assert_frame_equal(frame[~scored], published[~scored])
+    numbers = list(COLUMNS[:10])
+    pd.testing.assert_frame_equal(frame.loc[~scored, numbers], published.loc[~scored, numbers])
 
 
 def test_roles_of_other_folds_are_not_compared(results: Results) -> None:
@@ -199,27 +238,44 @@ def test_what_is_missing_never_raises(results: Results) -> None:
         frame = published_frame(case, ROLES)
         assert len(frame) == 410
         assert frame["ours"].isna().any()
-        assert set(claims_frame(case, ROLES)["verdict"]) <= {"holds", "not answerable"}
+        assert set(claims_frame(case, ROLES)["verdict"]) <= {"holds", "inconclusive", "not answerable"}
 
 
 def test_without_roles_only_what_has_none_is_found(results: Results) -> None:
     frame = published_frame(results, {}, FACTS)
     found = frame[frame["ours"].notna()]["quantity"]
     assert found.str.contains(r"reference, k|candidates|^strong (?:chosen|parameters)").all()
-    assert claims_frame(results, {})["cells"].sum() > 0  # of the audit role, which the results name
+    claims = claims_frame(results, {})
+    assert set(claims["verdict"]) == {"not answerable"}
+    assert claims["orientation_cells"].sum() > 0  # of the audit role, which the results name
 
 
 # --- claims
 
 
-def test_every_claim_holds_in_the_paper_itself(results: Results) -> None:
+OPEN = {
+    "strong ECE stays negative at small budgets",
+    "strong ECE turns positive at large budgets",
+    "each strong ECE interval crosses zero",
+    "ECG-on-Demand and MGA cannot be told apart at k=4",
+    "benefit does not rise with initial uncertainty",
+    "Strong-MGA shows no clear change in ECE",
+    "Strong-MGA spans zero at k=8",
+}
+"""Claims of the paper that rest on intervals which include zero: its own numbers do not decide them."""
+
+
+def test_no_claim_is_contradicted_in_the_paper_itself(results: Results) -> None:
     frame = claims_frame(results, ROLES)
     claims = lines("claims")
     assert tuple(frame.columns) == CLAIM_COLUMNS
     assert frame["claim"].tolist() == [line["claim"] for line in claims]
     assert frame["cells"].tolist() == [line["cells"] for line in claims]
-    assert (frame["holding"] == frame["cells"]).all()
-    assert set(frame["verdict"]) == {"holds"}
+    assert (frame["contradicted"] == 0).all()
+    assert set(frame["claim"][frame["verdict"] == "inconclusive"]) == OPEN
+    assert (frame["verdict"][~frame["claim"].isin(OPEN)] == "holds").all()
+    assert (frame["holding"] == frame["cells"])[frame["verdict"] == "holds"].all()
+    assert (frame["orientation_role"] == "").all()
     assert frame["role"].tolist() == [{8: "evaluation", 9: "audit"}[line["fold"]] for line in claims]
 
 
@@ -228,12 +284,13 @@ def test_cells_are_those_that_decide(results: Results) -> None:
     assert tuple(cells.columns) == CELL_COLUMNS
     assert (cells.groupby("claim")["cell"].max().reindex(frame["claim"]).to_numpy() == frame["cells"]).all()
     reversal = cells[cells["claim"] == "ordered reversal at the primary cell"]
-    assert reversal[["evaluator", "k", "value", "lo", "hi", "holds", "cell"]].to_numpy().tolist() == [
-        ["controlled", 4, -0.01112, -0.018652, -0.002885, True, 1],
-        ["strong", 4, 0.029466, 0.022848, 0.036799, True, 1],
+    assert reversal[["evaluator", "k", "value", "lo", "hi", "verdict", "cell"]].to_numpy().tolist() == [
+        ["controlled", 4, -0.01112, -0.018652, -0.002885, "holds", 1],
+        ["strong", 4, 0.029466, 0.022848, 0.036799, "holds", 1],
     ]
+    assert cells["decides"].all()
     collapse = cells[cells["claim"] == "no collapse of the probabilities"].set_index("metric")["value"]
-    assert collapse.to_dict() == pytest.approx({"variance": 0.040482 - 0.037187, "entropy": 0.581565 - 0.601231})
+    assert collapse.to_dict() == pytest.approx({"variance": 0.0886, "entropy": 0.581565 - 0.601231})
 
 
 AT = {"role": "evaluation", "policy": DEMAND, "k": 4, "metric": "nll"}
@@ -241,105 +298,157 @@ OWN = {"reference": "own", "evaluator": "strong"}
 CALIBRATION = {"role": "audit", "k": 4, "evaluator": "controlled"}
 
 
+ABOVE, BELOW = {"value": 0.2, "lo": 0.1, "hi": 0.3}, {"value": -0.2, "lo": -0.3, "hi": -0.1}
+SPANNING = {"lo": -0.1, "hi": 0.1}
+
+
 @pytest.mark.parametrize(
-    ("claim", "cells", "holding", "frame", "facts", "numbers"),
+    ("claim", "cells", "frame", "facts", "otherwise"),
     [
-        ("primary: the interaction lies above zero", 1, 0, "interactions", AT | OWN, {"lo": -0.01}),
-        ("all interactions lie above zero", 30, 29, "interactions", AT | OWN, {"lo": -0.01}),
-        ("ordered reversal at the primary cell", 1, 0, "contrasts", AT | {"evaluator": "controlled"}, {"hi": 0.01}),
-        ("ordered reversal at the primary cell", 1, 0, "contrasts", AT | {"evaluator": "strong"}, {"lo": -0.01}),
+        ("primary: the interaction lies above zero", 1, "interactions", AT | OWN, BELOW),
+        ("all interactions lie above zero", 30, "interactions", AT | OWN, BELOW),
+        ("ordered reversal at the primary cell", 1, "contrasts", AT | {"evaluator": "controlled"}, ABOVE),
+        ("ordered reversal at the primary cell", 1, "contrasts", AT | {"evaluator": "strong"}, BELOW),
         (
-            *("mean advantage reverses under the strong evaluator", 20, 19, "contrasts"),
-            *(AT | {"evaluator": "controlled"}, {"delta": 0.01}),
+            "mean advantage reverses under the strong evaluator",
+            20,
+            "contrasts",
+            AT | {"evaluator": "controlled"},
+            ABOVE,
         ),
         (
-            *("each strong ECE interval crosses zero", 10, 9, "contrasts"),
-            *(AT | {"evaluator": "strong", "metric": "ece"}, {"lo": 0.0001}),
+            *("Strong-MGA has smaller NLL gaps than MGA across budgets", 5, "paired"),
+            *({"role": "evaluation", "policy_a": "strong-mga", "k": 6, "metric": "nll"}, ABOVE),
         ),
         (
-            *("Strong-MGA has smaller NLL gaps than MGA across budgets", 5, 4, "contrasts"),
-            *(AT | {"policy": "strong-mga", "k": 6}, {"delta": 0.03}),
+            *("the interaction survives either common reference", 20, "interactions"),
+            *(AT | {"evaluator": "strong", "reference": "controlled"}, BELOW),
         ),
         (
-            *("the interaction survives either common reference", 20, 19, "interactions"),
-            *(AT | {"evaluator": "strong", "reference": "controlled"}, {"lo": -0.01}),
+            *("label-wise ECE is higher for NORM", 1, "calibration"),
+            *(CALIBRATION | {"statistic": "ece difference", "label": "NORM"}, BELOW),
         ),
         (
-            *("ECG-on-Demand and MGA cannot be told apart at k=4", 3, 2, "paired"),
-            *({"role": "audit", "k": 4, "policy_b": "mga", "metric": "ece"}, {"lo": 0.0001}),
+            *("no collapse of the probabilities", 2, "calibration"),
+            *(CALIBRATION | {"statistic": "entropy", "policy": DEMAND}, {"value": 0.8, "lo": 0.7, "hi": 0.9}),
         ),
         (
-            *("label-wise ECE is higher for NORM", 1, 0, "calibration"),
-            *(CALIBRATION | {"statistic": "ece difference", "label": "NORM"}, {"lo": -0.01}),
+            *("no collapse of the probabilities", 2, "calibration"),
+            *(CALIBRATION | {"statistic": "variance retention"}, {"value": 0.9, "lo": 0.8, "hi": 0.99}),
         ),
         (
-            *("no collapse of the probabilities", 2, 1, "calibration"),
-            *(CALIBRATION | {"statistic": "entropy", "policy": DEMAND}, {"value": 0.7}),
-        ),
-        (
-            *("no collapse of the probabilities", 2, 1, "calibration"),
-            *(CALIBRATION | {"statistic": "variance", "policy": "reference"}, {"value": 0.05}),
-        ),
-        (
-            *("benefit does not rise with initial uncertainty", 2, 1, "patients"),
-            *({"statistic": "spearman", "policy": "mga"}, {"value": 0.1, "lo": 0.05, "hi": 0.15}),
-        ),
-        (
-            *("no record receives the strong reference itself", 1, 0, "alignment"),
-            *({"statistic": "identical", "role": "evaluation"}, {"value": 0.001}),
-        ),
-        (
-            *("the strong evaluator is better with all leads", 1, 0, "evaluator_quality"),
-            *({"role": "audit", "evaluator": "strong", "metric": "nll"}, {"value": 0.6}),
+            *("the strong evaluator is better with all leads", 1, "evaluator_quality"),
+            *({"role": "audit", "evaluator": "strong", "metric": "nll"}, {"value": 0.6, "lo": 0.55, "hi": 0.65}),
         ),
     ],
 )
-def test_one_cell_that_fails_fails_the_claim(
-    results: Results, claim: str, cells: int, holding: int, frame: str, facts: dict[str, Any], numbers: dict[str, float]
+def test_one_cell_decides(
+    results: Results, claim: str, cells: int, frame: str, facts: dict[str, Any], otherwise: dict[str, float]
 ) -> None:
-    other = changed(results, frame, facts, **numbers)
-    ((_, *counted, found),) = verdict(other, claim)
-    assert (counted, found) == ([cells, holding], "fails")
-    failing = claim_cells(other, ROLES).query("claim == @claim and not holds")
-    assert failing["cell"].nunique() == cells - holding
+    """On the other side of zero it contradicts a claim; where it includes zero, the claim is open."""
+    value = {"contrasts": "delta", "interactions": "interaction", "paired": "delta"}.get(frame, "value")
+    other = changed(results, frame, facts, **{value if name == "value" else name: n for name, n in otherwise.items()})
+    assert verdict(other, claim)[1:] == (cells, cells - 1, 1, "contradicted")
+    differing = claim_cells(other, ROLES).query("claim == @claim and verdict == 'contradicted'")
+    assert differing["cell"].nunique() == 1
+    vague = changed(results, frame, facts, lo=-9.0, hi=9.0)
+    assert verdict(vague, claim)[1:] == (cells, cells - 1, 0, "inconclusive")
 
 
-def test_a_missing_cell_leaves_a_claim_open_unless_another_fails(results: Results) -> None:
+@pytest.mark.parametrize(
+    ("claim", "cells", "frame", "facts"),
+    [
+        ("each strong ECE interval crosses zero", 10, "contrasts", AT | {"evaluator": "strong", "metric": "ece"}),
+        (
+            *("ECG-on-Demand and MGA cannot be told apart at k=4", 3, "paired"),
+            {"role": "audit", "k": 4, "policy_b": "mga", "metric": "ece"},
+        ),
+    ],
+)
+def test_zero_in_an_interval_is_no_equality(
+    results: Results, claim: str, cells: int, frame: str, facts: dict[str, Any]
+) -> None:
+    """A claim that nothing can be told apart is contradicted where it can; it never holds."""
+    assert verdict(results, claim)[1:] == (cells, 0, 0, "inconclusive")
+    assert verdict(changed(results, frame, facts, lo=0.0001, hi=0.1), claim)[1:] == (cells, 0, 1, "contradicted")
+
+
+def test_a_correlation_that_rises_contradicts_that_it_does_not(results: Results) -> None:
+    claim, facts = "benefit does not rise with initial uncertainty", {"statistic": "spearman", "policy": "mga"}
+    assert verdict(changed(results, "patients", facts, **ABOVE), claim)[2:] == (1, 1, "contradicted")
+    assert verdict(changed(results, "patients", facts, **BELOW), claim)[2:] == (2, 0, "holds")
+
+
+ALIKE = "no record receives the strong reference itself"
+
+
+def test_a_set_that_is_the_reference_contradicts_that_none_is(results: Results) -> None:
+    other = changed(results, "alignment", {"statistic": "identical", "role": "evaluation"}, value=0.001)
+    assert verdict(other, ALIKE)[1:] == (1, 0, 1, "contradicted")
+
+
+def beginning_with(results: Results, *leads: str) -> Results:
+    rows = [{"role": "audit", "policy": DEMAND, "k": 4, "id": 1 + i, "leads": text} for i, text in enumerate(leads)]
+    return results | {"allocations": pd.DataFrame(rows)}
+
+
+def test_what_could_not_be_otherwise_is_trivial(results: Results) -> None:
+    """A set that begins with aVR cannot equal a reference without it, scored or not; one that begins elsewhere can."""
+    facts = {"evaluator": "strong", "metric": "nll", "k": 4}
+    without = changed(results, "references", facts, leads="II III V1 V5")
+    assert verdict(beginning_with(without, "aVR II V1 V5", "aVR I II V1"), ALIKE)[-1] == "trivial"
+    assert verdict(beginning_with(without, "aVR II V1 V5", "II I V3 V4"), ALIKE)[-1] == "holds"
+    assert verdict(without, ALIKE)[-1] == "holds", "where a policy begins is not known"
+    assert verdict(beginning_with(results, "aVR II V1 V5"), ALIKE)[-1] == "holds", "the published reference has aVR"
+    sealed = beginning_with(without_role(without, "evaluation"), "aVR II V1 V5")
+    assert verdict(sealed, ALIKE)[-1] == "trivial"
+
+
+def test_a_missing_cell_leaves_a_claim_unanswered_unless_another_contradicts_it(results: Results) -> None:
     claim = "all interactions lie above zero"
     partial = dropped(results, "interactions", AT | OWN)
-    assert verdict(partial, claim) == [("evaluation", 29, 29, "not answerable")]
-    failing = changed(partial, "interactions", AT | OWN | {"k": 2}, lo=-0.01)
-    assert verdict(failing, claim) == [("evaluation", 29, 28, "fails")]
+    assert verdict(partial, claim) == ("evaluation", 29, 29, 0, "not answerable")
+    vague = changed(partial, "interactions", AT | OWN | {"k": 2}, **SPANNING)
+    assert verdict(vague, claim) == ("evaluation", 29, 28, 0, "not answerable")
+    opposite = changed(partial, "interactions", AT | OWN | {"k": 2}, lo=-0.03, hi=-0.01)
+    assert verdict(opposite, claim) == ("evaluation", 29, 28, 1, "contradicted")
 
 
 def test_an_interval_that_is_missing_decides_nothing(results: Results) -> None:
     other = changed(results, "interactions", AT | OWN, lo=np.nan)
-    assert verdict(other, "primary: the interaction lies above zero") == [("evaluation", 0, 0, "not answerable")]
+    assert verdict(other, "primary: the interaction lies above zero")[1:] == (0, 0, 0, "not answerable")
 
 
-def test_claims_about_a_sealed_role_are_put_to_the_audit_role(results: Results) -> None:
+def test_the_audit_stands_beside_claims_about_a_sealed_role_and_decides_nothing(results: Results) -> None:
     sealed = without_role(results, "evaluation")
     claim = "controlled differences lie below zero with their intervals"
-    assert verdict(sealed, claim) == [("evaluation", 0, 0, "not answerable"), ("audit", 30, 30, "holds")]
-    assert verdict(sealed, "MGA beats its controlled references") == [("audit", 15, 15, "holds")]
-    frame = claims_frame(sealed, ROLES)
-    about_evaluation = sum(line["fold"] == 8 for line in lines("claims"))
-    assert len(frame) == len(lines("claims")) + about_evaluation
+    assert verdict(sealed, claim) == ("evaluation", 0, 0, 0, "not answerable")
+    assert orientation(sealed, claim) == ("audit", 30, 30, 0)
+    opposite = changed(sealed, "contrasts", {"evaluator": "controlled"}, lo=0.1, hi=0.2)
+    assert verdict(opposite, claim)[-1] == "not answerable"
+    assert orientation(opposite, claim) == ("audit", 30, 0, 30)
+    assert verdict(sealed, "MGA beats its controlled references") == ("audit", 15, 15, 0, "holds")
+    frame, cells = claims_frame(sealed, ROLES), claim_cells(sealed, ROLES)
+    assert frame["claim"].tolist() == [line["claim"] for line in lines("claims")], "one row a claim"
     assert (frame["verdict"][frame["role"] == "evaluation"] == "not answerable").all()
-    assert set(claim_cells(sealed, ROLES)["role"]) == {"audit"}
+    assert set(cells["role"]) == {"audit"}
+    assert set(cells["claim"][~cells["decides"]]) == set(frame["claim"][frame["orientation_cells"] > 0])
+    assert (frame["role"][frame["orientation_cells"] > 0] == "evaluation").all()
 
 
-def test_without_the_audit_role_nothing_stands_in_for_it(results: Results) -> None:
+def test_without_the_audit_role_nothing_stands_beside(results: Results) -> None:
     neither = without_role(without_role(results, "evaluation"), "audit")
     frame = claims_frame(neither, ROLES)
     assert len(frame) == len(lines("claims"))
     assert set(frame["verdict"]) == {"not answerable"}
+    assert set(frame["orientation_role"]) == {""}
 
 
 def test_a_plan_without_the_fold_cannot_answer(results: Results) -> None:
     roles = {role: folds for role, folds in ROLES.items() if role != "evaluation"} | {"evaluation": [5]}
-    rows = verdict(results, "primary: the interaction lies above zero", roles)
-    assert rows == [("evaluation", 0, 0, "not answerable"), ("audit", 1, 1, "holds")]
+    claim = "primary: the interaction lies above zero"
+    assert verdict(results, claim, roles) == ("evaluation", 0, 0, 0, "not answerable")
+    assert orientation(results, claim, roles) == ("audit", 1, 1, 0)
 
 
 # --- frames of the analysis itself, so that both call things alike

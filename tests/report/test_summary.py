@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadwise.report.claims import claims_frame
 from leadwise.report.contents import RunContents
 from leadwise.report.summary import Summary, summarise
 from leadwise.report.wording import number
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import CohortPlan, Plan, read_plan
-from report.paper import DEMAND, Paper
+from report.paper import DEMAND, ROLES, Paper
 
 Results = dict[str, pd.DataFrame]
 
@@ -130,7 +131,7 @@ def test_the_paragraphs_say_what_the_paper_found(plan: Plan, results: Results) -
     assert "not scored" not in scope
     assert "is the plan's primary hypothesis" in primary_cell
     assert "In Brier, D goes from −0.0050 [−0.0078, −0.0022] to 0.0090 [0.0065, 0.0114]" in primary_cell
-    assert "“holds” for 9, “fails” for 0 and “not answerable” for 0" in primary_cell
+    assert "“holds” for 9 and “contradicted” for 0" in primary_cell
     assert "ECG-on-Demand and MGA at k = 2, 3, 4, 6 and 8 (secondary beyond the cell of the headline)" in across
     assert "In NLL and Brier, 20 of 20 contrasts change sign from below zero" in across
     assert "20 of them with both intervals off zero" in across
@@ -196,8 +197,7 @@ def test_with_flipped_signs_everything_is_the_other_way_round(plan: Plan, result
     )
     assert "lies below zero: choosing pays more under the strong evaluator" in headline
     _, primary_cell, across, robustness, aligned, *_ = summary_of(plan, flipped).paragraphs
-    assert "“holds” for 0, “fails” for 9" in primary_cell
-    assert "(number 1, primary, number 2, primary, " in primary_cell
+    assert "“holds” for 0 and “contradicted” for 9 (number 1, primary; number 2, primary; " in primary_cell
     assert "0 of 20 contrasts change sign from below zero" in across
     assert "20 change it the other way round, 20 with both intervals off zero" in across
     assert "I in NLL and Brier lies below zero in all 20 cells" in across
@@ -297,7 +297,7 @@ def test_one_exception_is_named(plan: Plan, results: Results) -> None:
     assert (
         "D in NLL and Brier lies above zero in 19 of 20 cells and includes zero in 1 (MGA in Brier at k = 6)" in across
     )
-    assert "“fails” for 1 (number 5, secondary)" in summary_of(plan, changed).paragraphs[1]
+    assert "“inconclusive” for 1 (number 5, secondary)" in summary_of(plan, changed).paragraphs[1]
 
 
 def test_ties_are_named_and_no_reversal(plan: Plan, results: Results) -> None:
@@ -353,6 +353,68 @@ def test_which_evaluator_is_better_is_read_off(plan: Plan, results: Results, eva
         assert "worse in NLL and AUROC and better in Brier, ECE and AUPRC" in quality
     else:
         assert "better in NLL, Brier, ECE, AUROC and AUPRC (" in quality
+
+
+def with_baseline(results: Results, name: str, contrast: tuple[float, float, float]) -> Results:
+    """The interactions from another baseline, whose contrasts are all like this one."""
+    frames = {}
+    for frame, column in (("contrasts", "evaluator"), ("interactions", "baseline_evaluator")):
+        rows = results[frame][(results[frame][column] == "controlled") & (results[frame]["role"] == "evaluation")]
+        if frame == "contrasts":
+            rows = rows[rows["reference_evaluator"] == "controlled"]
+            rows = rows.assign(evaluator=name, reference_evaluator=name)
+            rows[["delta", "lo", "hi"]] = contrast
+        else:
+            rows = rows[(rows["evaluator"] == "strong") & (rows["reference"] == "own")].assign(baseline_evaluator=name)
+        frames[frame] = pd.concat([results[frame], rows], ignore_index=True)
+    return results | frames
+
+
+@pytest.mark.parametrize(
+    ("contrast", "said"),
+    [
+        ((0.004, -0.0014, 0.0096), "0.0040 [−0.0014, 0.0096], includes zero: the advantage is not shown there."),
+        ((0.004, 0.0014, 0.0096), "0.0040 [0.0014, 0.0096], lies above zero: the advantage is not shown there."),
+        ((-0.004, -0.0096, -0.0014), "−0.0040 [−0.0096, −0.0014], lies below zero: the advantage is there too."),
+    ],
+)
+def test_a_recalibrated_baseline_is_spoken_of(
+    plan: Plan, results: Results, contrast: tuple[float, float, float], said: str
+) -> None:
+    summary = summary_of(plan, with_baseline(results, "controlled-recalibrated", contrast))
+    text = dict(summary.findings)["Other evaluators in the place of the baseline"]
+    start = "Under the recalibrated controlled evaluator, against its own references (exploratory), "
+    assert text.startswith(f"{start}D in the cell of the headline, {said}")
+    assert "I from it to the strong evaluator is 0.0406 [0.0303, 0.0499]; in all, it lies above zero in all 30" in text
+    assert "recalibrated" not in summary.headline
+    assert "recalibrated" not in text_of(plan, results)
+
+
+def claimed(results: Results) -> Results:
+    return results | {"claims": claims_frame(results, ROLES)}
+
+
+def test_claims_that_are_contradicted_are_named(plan: Plan, results: Results) -> None:
+    text = dict(summary_of(plan, claimed(results)).findings)["What the paper claims"]
+    assert text.startswith("Of the paper's 29 claims, the verdict is “holds” for 22, “contradicted” for 0 and “incon")
+    turned = put(results, "paired", (0.1, 0.05, 0.15), role="audit", policy_b="mga", k=4, metric="nll")
+    text = dict(summary_of(plan, claimed(turned)).findings)["What the paper claims"]
+    assert "“contradicted” for 1 (“ECG-on-Demand and MGA cannot be told apart at k=4”)" in text
+    assert "orientation" not in text
+
+
+def test_claims_about_a_role_that_was_not_scored_are_only_oriented(plan: Plan, results: Results) -> None:
+    audit = put(without(results, role="evaluation"), "contrasts", (0.1, 0.05, 0.15), evaluator="strong", metric="ece")
+    text = dict(summary_of(plan, claimed(audit)).findings)["What the paper claims"]
+    assert "“contradicted” for 0" in text
+    assert "“not answerable” for 17." in text
+    assert "For orientation, the audit role would contradict “strong ECE stays negative at small budgets” (6 of" in text
+    assert text.endswith("the claims are about other patients, so that this decides nothing.")
+
+
+def test_beside_synthetic_recordings_nothing_is_said_of_claims(plan: Plan, results: Results) -> None:
+    synthetic = plan.model_copy(update={"cohort": CohortPlan(kind="synthetic", records=100)})
+    assert "claims" not in text_of(synthetic, claimed(results))
 
 
 # what is missing ------------------------------------------------------------------------------------------------------

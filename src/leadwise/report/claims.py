@@ -1,59 +1,67 @@
-"""What was claimed in words, and whether our results say so too.
+"""What was claimed in words, and what our results say to it.
 
 A claim is a line of `claims.csv`: its columns say which cells decide it, and under which condition a cell holds. A
-condition compares numbers of the cell, as in ``lo < 0 < hi``. A name before a number means the same cell of another
-evaluator or policy, as in ``delta > 0 and controlled delta < 0``; a bare name means the value there.
+condition says on which side of zero the cell's estimate lies, as in ``hi < 0``, or that it includes zero, as in
+``lo < 0 < hi``. A name before a number means the same cell of another evaluator or policy, as in
+``delta > 0 and controlled delta < 0``; a bare name means the value there. Whichever bound a condition names, what
+decides is the whole interval (see `leadwise.report.verdicts`).
 """
 
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any, NamedTuple
+from itertools import product
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.cohort.roles import PTBXL_ROLES
 from leadwise.report.findings import MISSING, Findings, Found
-from leadwise.report.published import read_published
+from leadwise.report.published import AUDIT, read_published
+from leadwise.report.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, TRIVIAL, cell_verdict, joint_verdict
 
-HOLDS, FAILS, NOT_ANSWERABLE = "holds", "fails", "not answerable"
-AUDIT = "audit"
+IDENTICAL = "share of identical sets"
 
-CLAIM_COLUMNS = ("claim", "where", "role", "cells", "holding", "verdict")
+CLAIM_COLUMNS = (
+    *("claim", "where", "role", "cells", "holding", "contradicted", "verdict"),
+    *("orientation_role", "orientation_cells", "orientation_holding", "orientation_contradicted"),
+)
 CELL_COLUMNS = (
-    *("claim", "role", "policy", "evaluator", "reference", "k", "metric"),
-    *("value", "lo", "hi", "holds", "cell"),
+    *("claim", "role", "decides", "policy", "evaluator", "reference", "k", "metric"),
+    *("value", "lo", "hi", "verdict", "cell"),
 )
 
 
 def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
-    """``claims.csv``: how many of the cells that decide a claim are there, how many hold, and the verdict.
+    """``claims.csv``: of each claim the verdict, and how many of its cells are there, hold, or contradict it.
 
-    A claim fails when any cell fails; it holds when all its cells are there and hold. A claim about a role that was not
-    scored is not answerable; then the same claim is put to the audit role, in a row of its own below.
+    A claim is put to the fold that it is about. Where that fold was not scored the claim is not answerable; then what
+    the audit role says stands beside it for orientation, and decides nothing.
     """
-    rows = [
-        (claim.text, claim.where, role, len(holds), sum(holds), verdict(holds, len(claim.cells(role))))
-        for claim, role, decided in _decided(Findings(results, roles))
-        for holds in [[cell.holds for cell in decided]]
-    ]
-    return pd.DataFrame(rows, columns=list(CLAIM_COLUMNS))
+    findings = Findings(results, roles)
+    rows = []
+    for claim, title, role, beside in _put(findings):
+        cells = claim.decided(findings, role)
+        row = (claim.text, claim.where, title, *_counts(cells), claim.verdict(findings, cells))
+        orientation = _counts(claim.decided(findings, beside)) if beside else (pd.NA,) * 3
+        rows.append((*row, beside or "", *orientation))
+    counts = [column for column in CLAIM_COLUMNS if column.startswith("orientation_") and column != "orientation_role"]
+    return pd.DataFrame(rows, columns=list(CLAIM_COLUMNS)).astype(dict.fromkeys(counts, "Int64"))
 
 
 def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
-    """The cells that decide each claim, as far as they are there.
+    """The cells of each claim, as far as they are there; those that stand beside it for orientation do not decide.
 
     A cell whose condition names several evaluators or policies has a row for each; ``cell`` counts the cells of a claim
-    in a role, and all rows of a cell agree in ``holds``.
+    in a role, and all rows of a cell have its verdict.
     """
+    findings = Findings(results, roles)
     rows = [
-        (claim.text, *place, *estimate, cell.holds, number)
-        for claim, _, decided in _decided(Findings(results, roles))
-        for number, cell in enumerate(decided, 1)
+        (claim.text, place.role, at == role, *place[1:], *estimate, cell.verdict, number)
+        for claim, _, role, beside in _put(findings)
+        for at in (role, beside)
+        for number, cell in enumerate(filter(None, claim.decided(findings, at)), 1)
         for place, estimate in cell.estimates
     ]
     return pd.DataFrame(rows, columns=list(CELL_COLUMNS))
@@ -71,10 +79,10 @@ class Place(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """A cell that is there: the estimates that decide it, and whether it holds."""
+    """A cell that is there: the estimates that decide it, and the verdict on it."""
 
     estimates: list[tuple[Place, Found]]
-    holds: bool
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -105,16 +113,25 @@ class Claim:
             for policy, evaluator, reference, k, metric in product(*map(_each, each))
         ]
 
-    def decide(self, findings: Findings, place: Place) -> Decided | None:
-        """Whether a cell holds; None where a number that the condition needs is missing."""
+    def decided(self, findings: Findings, role: str | None) -> list[Decided | None]:
+        """Every cell in a role; None where an estimate that its condition needs is missing."""
+        return [self._decide(findings, place) if role else None for place in self.cells(role or "")]
+
+    def verdict(self, findings: Findings, cells: Sequence[Decided | None]) -> str:
+        """The verdict on the claim, from its cells in its own role."""
+        if self._trivial(findings):
+            return TRIVIAL
+        return joint_verdict([NOT_ANSWERABLE if cell is None else cell.verdict for cell in cells])
+
+    def _decide(self, findings: Findings, place: Place) -> Decided | None:
         terms = [term for term in _terms(self.holds_when) if term.metric in ("", place.metric)]
-        names = dict.fromkeys(operand.name for term in terms for operand in term.operands if operand.number is None)
+        names = dict.fromkeys(name for term in terms for name in term.names)
         places = {name: self._named(place, name) for name in names}
         found = {name: _ESTIMATES.get(self.quantity, _unknown)(findings, places[name]) for name in names}
-        holding = [term.holds(found) for term in terms]
-        if not holding or None in holding:
+        verdict = joint_verdict([term.verdict(found) for term in terms])
+        if verdict == NOT_ANSWERABLE:
             return None
-        return Decided([(places[name], found[name]) for name in names], all(holding))
+        return Decided([(places[name], found[name]) for name in names], verdict)
 
     def _named(self, place: Place, name: str) -> Place:
         """The same cell of the policy or evaluator that a condition names."""
@@ -122,31 +139,35 @@ class Claim:
             return place
         return place._replace(policy=name) if name in self.policies.split() else place._replace(evaluator=name)
 
+    def _trivial(self, findings: Findings) -> bool:
+        """Whether no set can equal the reference, because no policy begins with a lead of the reference."""
+        if self.quantity != IDENTICAL or self.holds_when != "equals 0":
+            return False
+        first = set().union(*(findings.first_leads(policy) for policy in self.policies.split()))
+        references = [
+            findings.reference_leads(place.reference, place.metric or "nll", place.k) for place in self.cells("")
+        ]
+        return bool(first) and all(leads and not first & leads for leads in references)
 
-def _decided(findings: Findings) -> Iterator[tuple[Claim, str, list[Decided]]]:
-    """Every claim in its own role, and in the audit role where its own was not scored."""
+
+def _put(findings: Findings) -> Iterator[tuple[Claim, str, str | None, str | None]]:
+    """Every claim, what the role that it is about is called, that role, and the one beside it for orientation."""
     for claim in map(Claim.of, read_published("claims")):
         role = findings.role(claim.fold)
         # a fold that no role of ours has is unanswerable, even where a role is called as the paper calls its own
         title = role or _published_role(claim.fold)
-        yield claim, title, _cells_there(findings, claim, role) if role else []
-        if title != AUDIT and not findings.scored(role) and findings.scored(AUDIT):
-            yield claim, AUDIT, _cells_there(findings, claim, AUDIT)
-
-
-def _cells_there(findings: Findings, claim: Claim, role: str) -> list[Decided]:
-    decided = (claim.decide(findings, place) for place in claim.cells(role))
-    return [cell for cell in decided if cell is not None]
+        orients = title != AUDIT and not findings.scored(role) and findings.scored(AUDIT)
+        yield claim, title, role, AUDIT if orients else None
 
 
 def _published_role(fold: int) -> str:
     return next(role for role, folds in PTBXL_ROLES.folds.items() if fold in folds)
 
 
-def verdict(holds: Sequence[bool], needed: int) -> str:
-    if not all(holds):
-        return FAILS
-    return HOLDS if len(holds) == needed else NOT_ANSWERABLE
+def _counts(cells: Sequence[Decided | None]) -> tuple[int, int, int]:
+    """How many cells are there, hold, and contradict the claim."""
+    verdicts = [cell.verdict for cell in cells if cell is not None]
+    return len(verdicts), verdicts.count(HOLDS), verdicts.count(CONTRADICTED)
 
 
 def _each(text: str) -> list[str]:
@@ -154,37 +175,27 @@ def _each(text: str) -> list[str]:
     return [text] if " minus " in text or " and " in text else text.split() or [""]
 
 
-class _Operand(NamedTuple):
-    """A number, or a field of the estimate of a name ("" is the cell itself)."""
-
-    number: float | None
-    name: str = ""
-    field: str = "value"
-
-
 @dataclass(frozen=True)
 class _Term:
-    """A chain of comparisons, such as lo < 0 < hi; it may be for one metric only, and may be denied."""
+    """Where an estimate, or the difference of two, is said to lie; it may be said of one metric only.
 
-    operands: tuple[_Operand, ...]
-    operators: tuple[str, ...]
+    ``names`` say whose estimates they are; "" is the cell itself.
+    """
+
+    names: tuple[str, ...]
+    expected: str
     metric: str = ""
-    denied: bool = False
 
-    def holds(self, found: Mapping[str, Found]) -> bool | None:
-        """Whether the term holds; None where a number is missing."""
-        numbers = [
-            float(getattr(found[operand.name], operand.field)) if operand.number is None else operand.number
-            for operand in self.operands
-        ]
-        if np.isnan(numbers).any():
-            return None
-        pairs = zip(self.operators, pairwise(numbers), strict=True)
-        return all(_OPERATORS[sign](*pair) for sign, pair in pairs) != self.denied
+    def verdict(self, found: Mapping[str, Found]) -> str:
+        estimate, *others = (found[name] for name in self.names)
+        for other in others:
+            estimate = estimate.minus(other)
+        return cell_verdict(estimate, self.expected)
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, ">": operator.gt, "=": operator.eq}
-_FIELDS = {"delta": "value", "value": "value", "lo": "lo", "hi": "hi"}
+_SIDES = {"<": "below zero", ">": "above zero", "above": "above zero", "below": "below zero"}
+_OPPOSITE = {"<": ">", ">": "<"}
+_FIELDS = ("delta", "value", "lo", "hi")
 
 
 def _terms(condition: str) -> list[_Term]:
@@ -194,22 +205,19 @@ def _terms(condition: str) -> list[_Term]:
 
 def _term(text: str) -> _Term:
     if versus := re.fullmatch(r"(\w+) (above|below)(?: the ECE-matched set)?", text):
-        # estimates of this quantity are differences from that set
-        sign = ">" if versus[2] == "above" else "<"
-        return _Term((_Operand(None), _Operand(0.0)), (sign,), metric=versus[1])
-    denied = text.startswith("not ")
-    text = re.sub(r"^equals ", "value = ", text.removeprefix("not "))
-    operands = re.split(r" [<>=] ", text)
-    return _Term(tuple(map(_operand, operands)), tuple(re.findall(r" ([<>=]) ", text)), denied=denied)
+        return _Term(("",), _SIDES[versus[2]], metric=versus[1])  # the estimates are differences from that set
+    if text == "equals 0":
+        return _Term(("",), "zero")
+    if text == "lo < 0 < hi":
+        return _Term(("",), "includes zero")
+    first, sign, second = re.fullmatch(r"(?:not )?(.+) ([<>]) (.+)", text).groups()  # type: ignore[union-attr]  # ours
+    sign = _OPPOSITE[sign] if text.startswith("not ") else sign
+    return _Term((_whose(first),) if second == "0" else (_whose(first), _whose(second)), _SIDES[sign])
 
 
-def _operand(text: str) -> _Operand:
-    if re.fullmatch(r"-?[\d.]+", text):
-        return _Operand(float(text))
-    *name, last = text.split()
-    if last in _FIELDS:
-        return _Operand(None, " ".join(name), _FIELDS[last])
-    return _Operand(None, text)
+def _whose(operand: str) -> str:
+    """Whose estimate an operand means: "controlled delta" and "controlled" that of controlled, "hi" the cell's own."""
+    return re.sub(rf"(?:^| )({'|'.join(_FIELDS)})$", "", operand)
 
 
 def _contrast(findings: Findings, at: Place) -> Found:
@@ -231,11 +239,14 @@ def _label_ece(findings: Findings, at: Place) -> Found:
 
 
 def _dispersion(findings: Findings, at: Place) -> Found:
-    """The policy's variance or entropy minus that of the ECE-matched set; it has no interval."""
+    """The policy's variance over that of the ECE-matched set, minus one; its entropy minus that of the set."""
+    if at.metric == "variance":
+        kept = findings.calibration(at.role, at.policy, at.evaluator, at.k, "variance retention", versus=REFERENCE)
+        return kept.minus(Found(1.0, 1.0, 1.0))
     policy, fixed = (
-        findings.calibration(at.role, arm, at.evaluator, at.k, at.metric).value for arm in (at.policy, REFERENCE)
+        findings.calibration(at.role, arm, at.evaluator, at.k, at.metric) for arm in (at.policy, REFERENCE)
     )
-    return Found(policy - fixed)
+    return policy.minus(fixed)
 
 
 def _spearman(findings: Findings, at: Place) -> Found:
@@ -261,7 +272,7 @@ _ESTIMATES: dict[str, Callable[[Findings, Place], Found]] = {
     "label-wise ece difference": _label_ece,
     "probability variance and entropy": _dispersion,
     "spearman": _spearman,
-    "share of identical sets": _identical,
+    IDENTICAL: _identical,
     "evaluator quality": _quality,
 }
 """Where the estimate of each kind of quantity stands."""

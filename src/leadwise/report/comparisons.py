@@ -34,7 +34,8 @@ def hypotheses(view: Views) -> pd.DataFrame:
 
     columns = same("number", "role", "level", "quantity", "policies", "evaluator", "baseline")
     columns |= {"reference": "references", "budgets": "k", "metrics": "metrics", "expected": "expected"}
-    columns |= {"cells": "cells", "present": "cells there", "holding": "as expected", "verdict": "verdict"}
+    columns |= {"cells": "cells", "present": "cells there", "holding": "as expected", "contradicted": "contradicted"}
+    columns |= {"verdict": "verdict"}
     return view.show(view.rows("hypotheses"), columns | {"value": "estimate", INTERVAL: INTERVAL}, names)
 
 
@@ -51,24 +52,40 @@ def aligned_contrasts(view: Views) -> pd.DataFrame:
     return _contrasts(view, rows)
 
 
-def _contrasts(view: Views, rows: pd.DataFrame) -> pd.DataFrame:
-    def names(row: Row) -> Called:
-        evaluator, policy, metric, at = row["evaluator"], row["policy"], row["metric"], f"k={row['k']}"
-        fixed = [f"{evaluator} value, reference of {policy}'s contrast, {at}, {metric}"]
-        return {
-            "": [
-                f"{evaluator} contrast {metric} {policy}, {at}",
-                f"{policy} contrast {metric}, {at}",
-                f"{evaluator} contrast, {policy}, {at}, {metric}",
-                f"{evaluator} contrast {metric} {policy} (derived), {at}",
-            ],
-            "adaptive": [f"{evaluator} {policy} {metric}, {at}", f"{evaluator} value, {policy}, {at}, {metric}"],
-            "fixed": [f"{evaluator} fixed {metric}, {at}", *fixed] if policy == ON_DEMAND else fixed,
-        }
+def contrast_names(row: Row) -> Called:
+    """What the paper's numbers for a contrast with an evaluator's own reference, and for its arms, are called."""
+    evaluator, policy, metric, at = row["evaluator"], row["policy"], row["metric"], f"k={row['k']}"
+    fixed = [f"{evaluator} value, reference of {policy}'s contrast, {at}, {metric}"]
+    return {
+        "": [
+            f"{evaluator} contrast {metric} {policy}, {at}",
+            f"{policy} contrast {metric}, {at}",
+            f"{evaluator} contrast, {policy}, {at}, {metric}",
+            f"{evaluator} contrast {metric} {policy} (derived), {at}",
+        ],
+        "adaptive": [f"{evaluator} {policy} {metric}, {at}", f"{evaluator} value, {policy}, {at}, {metric}"],
+        "fixed": [f"{evaluator} fixed {metric}, {at}", *fixed] if policy == ON_DEMAND else fixed,
+    }
 
+
+def interaction_names(row: Row) -> Called:
+    """What the paper's numbers for an interaction, and for its two contrasts, are called."""
+    evaluator, baseline, policy = row["evaluator"], row["baseline_evaluator"], row["policy"]
+    at = f"{policy}, k={row['k']}, {row['metric']}"
+    if evaluator == MASK_ROBUST:  # the paper's are stated against one reference and look like those of the other
+        scalar = f"{evaluator} interaction {row['metric']} {policy}, k={row['k']}"
+        return {"": [scalar, f"{evaluator} minus {baseline} interaction, {at}"]}
+    if baseline != CONTROLLED:  # which the paper does not have
+        return {}
+    against = "" if row["reference"] == OWN else f" against the {row['reference']} reference"
+    called = {"": [f"{evaluator} minus {baseline} interaction{against}, {at}"]}
+    return called | {f"D {each}": [f"{each} contrast{against}, {at}"] for each in (baseline, evaluator)}
+
+
+def _contrasts(view: Views, rows: pd.DataFrame) -> pd.DataFrame:
     columns = same("role", "policy") | {"trained_on": "trained on"} | same("k", "metric", "adaptive", "fixed")
     columns |= {"delta": "D", INTERVAL: INTERVAL} | _level_column(view, "contrast")
-    return view.show(_with_levels(view, rows, "contrast"), columns, names, ["role", "policy", "k", "metric"])
+    return view.show(_with_levels(view, rows, "contrast"), columns, contrast_names, ["role", "policy", "k", "metric"])
 
 
 def pairs(view: Views) -> pd.DataFrame:
@@ -135,18 +152,6 @@ def interactions(
     rows = view.rows("interactions", evaluator=evaluator, **among)
     rows = rows.assign(**{SIMULTANEOUS: intervals(rows, "lo_simultaneous", "hi_simultaneous")})
 
-    def names(row: Row) -> Called:
-        baseline, policy, metric = row["baseline_evaluator"], row["policy"], row["metric"]
-        at = f"{policy}, k={row['k']}, {metric}"
-        if evaluator == MASK_ROBUST:  # the paper's are stated against one reference and look like those of the other
-            scalar = f"{evaluator} interaction {metric} {policy}, k={row['k']}"
-            return {"": [scalar, f"{evaluator} minus {baseline} interaction, {at}"]}
-        if baseline != CONTROLLED:  # which the paper does not have
-            return {}
-        against = "" if row["reference"] == OWN else f" against the {row['reference']} reference"
-        called = {"": [f"{evaluator} minus {baseline} interaction{against}, {at}"]}
-        return called | {f"D {each}": [f"{each} contrast{against}, {at}"] for each in (baseline, evaluator)}
-
     columns = same("role", "policy")
     columns |= {"baseline_evaluator": "baseline"} if len(baselines) > 1 else {}
     columns |= {"reference": "references"} if len(references) > 1 else {}
@@ -155,7 +160,7 @@ def interactions(
     columns |= {"interaction": "I", INTERVAL: INTERVAL, SIMULTANEOUS: SIMULTANEOUS}
     columns |= _level_column(view, "interaction")
     order = ["role", "baseline_evaluator", "reference", "policy", "k", "metric"]
-    return view.show(_with_levels(view, rows, "interaction"), columns, names, order)
+    return view.show(_with_levels(view, rows, "interaction"), columns, interaction_names, order)
 
 
 def _level_column(view: Views, quantity: str) -> dict[str, str]:

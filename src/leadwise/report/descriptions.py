@@ -6,12 +6,12 @@ import pandas as pd
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.leads import LEADS
-from leadwise.report.comparisons import CONTROLLED, ON_DEMAND, Called
+from leadwise.report.comparisons import CONTROLLED, ON_DEMAND, Called, contrast_names, interaction_names
 from leadwise.report.findings import ALL_LEADS
 from leadwise.report.paper_numbers import Row, as_number
 from leadwise.report.published import read_published
 from leadwise.report.views import INTERVAL, Views, intervals, joined, same
-from leadwise.report.wording import percent, spoken
+from leadwise.report.wording import estimate, percent, spoken
 
 _ARMS = ("ecg-on-demand", "mga", REFERENCE)
 _MATCHED = "ECE-matched set"
@@ -293,15 +293,39 @@ def headroom(view: Views) -> pd.DataFrame:
 
 
 def claims(view: Views) -> pd.DataFrame:
-    """What the paper claims in words, and whether this run says so too."""
-    return view.show(view.rows("claims"), same("claim", "where", "role", "cells", "holding", "verdict"))
+    """What the paper claims in words, and what this run says to it."""
+    rows = view.rows("claims")
+    counts = [f"orientation_{name}" for name in ("role", "cells", "holding", "contradicted")]
+    rows = rows.assign(orientation=[_orientation(*each) for each in zip(*_columns(rows, *counts), strict=True)])
+    columns = same("claim", "where", "role", "cells", "holding", "contradicted", "verdict")
+    return view.show(rows, columns | {"orientation": "for orientation"})
+
+
+def _orientation(role: str, cells: Any, holding: Any, contradicted: Any) -> str:
+    """What the cells of another role would say."""
+    if not role or pd.isna(cells) or not cells:
+        return ""
+    return f"{role}: {int(holding)} of {int(cells)} hold, {int(contradicted)} contradict"
 
 
 def claim_cells(view: Views) -> pd.DataFrame:
-    """The cells that decide each claim."""
-    columns = same("claim", "cell", "role", "policy", "evaluator", "reference", "k", "metric")
-    columns |= same("value", INTERVAL, "holds")
-    return view.show(view.rows("claim_cells"), columns)
+    """The cells of each claim."""
+    quantities = {line["claim"]: line["quantity"] for line in read_published("claims")}
+
+    def names(row: Row) -> Called:
+        quantity, called = quantities[row["claim"]], {}
+        if quantity == "contrast":
+            called = contrast_names(row)
+        elif quantity == "interaction":
+            evaluator, baseline = row["evaluator"].split(" minus ")
+            called = interaction_names({**row, "evaluator": evaluator, "baseline_evaluator": baseline})
+        elif quantity == "paired":
+            called = {"": [f"{row['evaluator']} difference, {row['policy']}, k={row['k']}, {row['metric']}"]}
+        return {word: named for word, named in called.items() if not word}
+
+    columns = same("claim", "cell", "role", "decides", "policy", "evaluator", "reference", "k", "metric")
+    columns |= same("value", INTERVAL, "verdict")
+    return view.show(view.rows("claim_cells"), columns, names)
 
 
 def published(view: Views) -> pd.DataFrame:
@@ -312,9 +336,18 @@ def published(view: Views) -> pd.DataFrame:
         rows = rows.assign(**{arm: pd.Series(values, index=rows.index, dtype=object)})  # a count stays one
         rows = rows.assign(**{f"{arm}_interval": intervals(rows, f"{arm}_lo", f"{arm}_hi")})
     columns = same("quantity", "where") | {"published": "paper", "published_interval": f"paper, {INTERVAL}"}
-    columns |= {"ours": "ours", "ours_interval": f"ours, {INTERVAL}"}
-    columns |= {"same_sign": "same sign", "intervals_overlap": "intervals overlap"}
-    return view.show(rows, columns)
+    columns |= {"ours": "ours", "ours_interval": f"ours, {INTERVAL}", "beside": "for orientation"}
+    columns |= {"difference": "ours − paper", "patients": "patients", "z": "z", "same_sign": "same sign"}
+    return view.show(rows.assign(beside=_beside(rows)), columns)
+
+
+def _beside(rows: pd.DataFrame) -> list[str]:
+    """Our number of another role, with its interval."""
+    columns = _columns(rows, "quantity", "orientation_role", "orientation", "orientation_lo", "orientation_hi")
+    return [
+        "" if pd.isna(value) else f"{role}: {estimate(as_number(name, value), lo, hi)}"
+        for name, role, value, lo, hi in zip(*columns, strict=True)
+    ]
 
 
 def _columns(rows: pd.DataFrame, *names: str) -> list[list[Any]]:

@@ -33,6 +33,10 @@ class Found(NamedTuple):
     def negated(self) -> "Found":
         return Found(-self.value, -self.hi, -self.lo)
 
+    def minus(self, other: "Found") -> "Found":
+        """The difference; its interval is at least as wide as one of paired resamples would be."""
+        return Found(self.value - other.value, self.lo - other.hi, self.hi - other.lo)
+
     def without_interval(self) -> "Found":
         return Found(self.value)
 
@@ -234,6 +238,18 @@ class Findings:
         """In what share of the records a policy acquires a lead."""
         facts = {"policy": policy, "versus": "", "statistic": "lead frequency", "label": lead}
         return self.find("alignment", role=role, k=k, **facts)
+
+    def first_leads(self, policy: str) -> set[str]:
+        """The leads that a policy begins with, in any role."""
+        frame = self.results.get("allocations")
+        if frame is None or not {"policy", "leads"} <= set(frame.columns):
+            return set()
+        return set(frame["leads"][frame["policy"] == policy].str.split().str[0])
+
+    def reference_leads(self, owner: str, metric: str, k: int) -> set[str]:
+        """The leads of an evaluator's best fixed set; none where it is not among the results."""
+        leads = self.find("references", "leads", evaluator=owner, metric=metric, k=k)
+        return set() if leads.missing else set(leads.value.split())
 
     def quality(self, role: str | None, evaluator: str, metric: str, leads: str = ALL_LEADS) -> Found:
         """A metric of an evaluator that reads the same leads, or the frozen draw of masks."""

@@ -6,22 +6,22 @@ from itertools import product
 import pandas as pd
 
 from leadwise.cohort.roles import SCORED
-from leadwise.report.claims import verdict
 from leadwise.report.findings import Findings, Found
+from leadwise.report.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, cell_verdict, joint_verdict
 from leadwise.run.plan import Hypothesis, Plan
 
 COLUMNS = (
     *("number", "role", "level", "quantity", "policies", "evaluator", "baseline", "reference", "budgets", "metrics"),
-    *("expected", "cells", "present", "holding", "verdict", "value", "lo", "hi"),
+    *("expected", "cells", "present", "holding", "contradicted", "verdict", "value", "lo", "hi"),
 )
 
 
 def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """``hypotheses.csv``: one row for each hypothesis of the plan and role that was scored.
 
-    A cell (policy, budget and metric) holds when its whole interval lies on the expected side of zero. A hypothesis
-    fails when any cell that is there fails; it holds when all its cells are there and hold; else it is not answerable.
-    A hypothesis of a single cell has that cell's estimate beside it.
+    A cell (policy, budget and metric) holds when its whole interval lies on the expected side of zero, and contradicts
+    the hypothesis when it lies wholly on the other; `leadwise.report.verdicts` says how cells decide together. A
+    hypothesis of a single cell has that cell's estimate beside it.
     """
     findings = Findings(results, plan.roles)
     rows = [
@@ -48,11 +48,6 @@ def hypothesis_cells(findings: Findings, role: str, hypothesis: Hypothesis) -> I
             yield findings.contrast(role, policy, hypothesis.evaluator, k, metric, against)
 
 
-def as_expected(found: Found, hypothesis: Hypothesis) -> bool:
-    """Whether the whole interval lies on the expected side; one that touches zero does not."""
-    return found.lo > 0 if hypothesis.expected == "above zero" else found.hi < 0
-
-
 def _said(hypothesis: Hypothesis) -> tuple[str, ...]:
     """The hypothesis in words, several of a kind with blanks between."""
     return (
@@ -68,7 +63,9 @@ def _said(hypothesis: Hypothesis) -> tuple[str, ...]:
     )
 
 
-def _answer(cells: Sequence[Found], hypothesis: Hypothesis) -> tuple[int, int, int, str, float, float, float]:
-    holds = [as_expected(found, hypothesis) for found in cells if not pd.isna([found.lo, found.hi]).any()]
+def _answer(cells: Sequence[Found], hypothesis: Hypothesis) -> tuple[int, int, int, int, str, float, float, float]:
+    verdicts = [cell_verdict(found, hypothesis.expected) for found in cells]
+    present = len(verdicts) - verdicts.count(NOT_ANSWERABLE)
+    counts = len(cells), present, verdicts.count(HOLDS), verdicts.count(CONTRADICTED)
     single = cells[0] if len(cells) == 1 else Found(float("nan"))
-    return len(cells), len(holds), sum(holds), verdict(holds, len(cells)), *single
+    return *counts, joint_verdict(verdicts), *single

@@ -8,11 +8,10 @@ import pandas as pd
 
 from leadwise.cohort.roles import SCORED
 from leadwise.report.contents import RunContents
+from leadwise.report.published import SCORED_FOLDS
 from leadwise.report.wording import DIGITS, estimate
 
 PAPER = "paper"
-_SCORED_FOLDS = (8, 9)
-"""The paper's own evaluation and audit."""
 
 Row = Mapping[Any, Any]
 Names = Callable[[Row], Mapping[str, Sequence[str]]]
@@ -45,7 +44,7 @@ class PaperNumbers:
         here = {fold for role in {role for role, _ in asked if role} for fold in self._roles[role]}
         columns = {}
         for fold in sorted(self._said):
-            other = fold in _SCORED_FOLDS and fold not in here
+            other = fold in SCORED_FOLDS and fold not in here
             beside = SCORED if other else [role for role, folds in self._roles.items() if fold in folds]
             texts = [self._cell(called, fold) if not fold or role in beside else "" for role, called in asked]
             if any(texts):

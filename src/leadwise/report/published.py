@@ -1,7 +1,12 @@
 """Every number that was published, beside ours.
 
 The published numbers ship with the package, as tables and as `scalars.csv` for what stands in no table. Where our run
-has no such number (a role that was not scored, a budget that was not run), ours is empty.
+has no such number (a role that was not scored, a budget that was not run), ours is empty; what another scored role says
+stands beside it for orientation.
+
+Intervals that overlap show little agreement, so the difference is given too. Where both numbers are of the same
+patients their errors are shared, and no test is made of it. Where they are of other patients,
+z = difference / sqrt(s² + s²'), each s the width of a 95% interval over 2 × 1.96.
 """
 
 import csv
@@ -20,16 +25,26 @@ from leadwise.report.findings import Findings, Found
 from leadwise.report.scalars import scalar
 
 COLUMNS = (
-    *("quantity", "where", "published", "published_lo", "published_hi"),
+    *("quantity", "where", "fold", "published", "published_lo", "published_hi"),
     *("ours", "ours_lo", "ours_hi", "same_sign", "intervals_overlap"),
+    *("orientation_role", "orientation", "orientation_lo", "orientation_hi", "patients", "difference", "z"),
 )
 
 _DTYPES: dict[str, Any] = {
     "published": object,  # lead names among numbers
     "ours": object,
+    "fold": "Int64",
+    "orientation": object,
     **dict.fromkeys(("published_lo", "published_hi", "ours_lo", "ours_hi"), float),
+    **dict.fromkeys(("orientation_lo", "orientation_hi", "difference", "z"), float),
     **dict.fromkeys(("same_sign", "intervals_overlap"), "boolean"),  # true, false or empty
 }
+
+AUDIT = "audit"
+SCORED_FOLDS = (8, 9)
+"""The paper's own evaluation and audit."""
+SAME, OTHERS = "the same", "others"
+"""Whether our number is of the patients that the published one is of."""
 
 Row = dict[str, Any]
 Cells = dict[str, str]
@@ -43,6 +58,9 @@ def published_frame(
 ) -> pd.DataFrame:
     """``published.csv``: one row a published number; an interval stands in the row of its number.
 
+    ``difference`` is ours minus the published number; of the number that stands there for orientation where there is
+    no other. ``z`` is empty where the patients are the same, or an interval is missing.
+
     Parameters
     ----------
     results
@@ -53,10 +71,45 @@ def published_frame(
         Numbers that are no results, by their published name, such as "strong parameters".
     """
     findings = Findings(results, roles)
-    rows = [row for name in _TABLES for row in _table_rows(findings, name)]
-    rows += [_scalar_row(findings, cells, facts or {}) for cells in read_published("scalars")]
-    frame = pd.DataFrame(_with_unique_names(rows), columns=list(COLUMNS))
+    rows = _rows(findings, facts or {})
+    unscored = {fold for fold in SCORED_FOLDS if not findings.scored(findings.role(fold))}
+    if unscored and findings.scored(AUDIT):
+        beside = Findings(results, {AUDIT: sorted(unscored)})
+        rows = [
+            _oriented(row, other) if row["fold"] in unscored else row
+            for row, other in zip(rows, _rows(beside, {}), strict=True)
+        ]
+    frame = pd.DataFrame(_with_unique_names([_compared(row) for row in rows]), columns=list(COLUMNS))
     return frame.astype(_DTYPES)
+
+
+def _rows(findings: Findings, facts: Mapping[str, float]) -> list[Row]:
+    """All published numbers beside ours of the same fold."""
+    rows = [row for name in _TABLES for row in _table_rows(findings, name)]
+    return rows + [_scalar_row(findings, cells, facts) for cells in read_published("scalars")]
+
+
+def _oriented(row: Row, other: Row) -> Row:
+    """A number that this run does not have, with that of the audit role beside it."""
+    if pd.isna(other["ours"]) or not pd.isna(row["ours"]):
+        return row
+    bounds = {f"orientation_{bound}": other[f"ours_{bound}"] for bound in ("lo", "hi")}
+    return row | {"orientation_role": AUDIT, "orientation": other["ours"], "patients": OTHERS} | bounds
+
+
+def _compared(row: Row) -> Row:
+    """How far our number is from the published one."""
+    if row["fold"] is not None and not pd.isna(row["ours"]):
+        row = row | {"patients": SAME}
+    whose = "orientation" if row.get("patients") == OTHERS else "ours"
+    published, ours = (Found(row[each], row[f"{each}_lo"], row[f"{each}_hi"]) for each in ("published", whose))
+    if ours.missing or isinstance(published.value, str):
+        return row
+    row = row | {"difference": ours.value - published.value}
+    if whose == "ours":
+        return row
+    first, second = ((each.hi - each.lo) / (2 * 1.96) for each in (published, ours))
+    return row | {"z": row["difference"] / np.hypot(first, second)}
 
 
 @cache
@@ -74,12 +127,13 @@ def _table_rows(findings: Findings, name: str) -> Iterator[Row]:
         if "k" in cells:
             k = int(cells["k"])
         for row in rows_of(findings, cells, fold, k):
-            yield row | {"where": where}
+            yield row | {"where": where, "fold": fold}
 
 
 def _scalar_row(findings: Findings, cells: Cells, facts: Mapping[str, float]) -> Row:
     quantity, found, signed = scalar(findings, cells["name"], facts)
-    return _row(quantity, _numbers(cells, "value"), found, signed) | {"where": cells["where"]}
+    fold = int(there[1]) if (there := re.search(r" fold(\d+)", cells["name"])) else None
+    return _row(quantity, _numbers(cells, "value"), found, signed) | {"where": cells["where"], "fold": fold}
 
 
 def _row(quantity: str, published: Found, ours: Found, signed: bool = False) -> Row:

@@ -8,7 +8,6 @@ import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.roles import SCORED
-from leadwise.report.claims import FAILS, HOLDS, NOT_ANSWERABLE
 from leadwise.report.contents import RunContents
 from leadwise.report.findings import Findings, Found
 from leadwise.report.hypotheses import hypotheses_frame
@@ -29,6 +28,7 @@ from leadwise.report.reading import (
     side,
     tally,
 )
+from leadwise.report.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, VERDICTS
 from leadwise.report.wording import estimate, listing, percent, spoken
 
 PROPER, CALIBRATION = ("nll", "brier"), ("ece",)
@@ -66,8 +66,10 @@ def summarise(contents: RunContents) -> Summary:
         "The cell of the headline": story.primary_cell,
         "Across policies, budgets and metrics": story.across,
         "Other references, other evaluators": story.robustness,
+        "Other evaluators in the place of the baseline": story.baselines,
         "A policy trained on the evaluator itself": story.aligned,
         "The evaluators with all leads": story.quality,
+        "What the paper claims": story.claims,
         "How far this reaches": story.boundary,
     }
     said = {heading: paragraph for heading, part in parts.items() if (paragraph := " ".join(part()))}
@@ -188,13 +190,9 @@ class _Story:
                 yield f"In {spoken(metric)}, D goes from {both}; I = {estimate(*other.change)} {side(other.change)}."
         frame = hypotheses_frame(self.plan, self.contents.results)
         frame = frame[frame["role"] == self.role]
-        said = []
-        for verdict in (HOLDS, FAILS, NOT_ANSWERABLE):
-            rows = frame[frame["verdict"] == verdict]
-            named = f" ({', '.join(f'number {row.number}, {row.level}' for row in rows.itertuples())})"
-            said.append(f"“{verdict}” for {len(rows)}{named if len(rows) and verdict != HOLDS else ''}")
         if len(frame):
-            yield f"Of the plan's {len(frame)} hypotheses, the verdict is {listing(said)}."
+            titles = [f"number {row.number}, {row.level}" for row in frame.itertuples()]
+            yield f"Of the plan's {len(frame)} hypotheses, the verdict is {_by_verdict(frame, titles)}."
 
     def across(self) -> Iterator[str]:
         """All policies, budgets and metrics: signs, intervals and exceptions."""
@@ -245,11 +243,8 @@ class _Story:
 
     def robustness(self) -> Iterator[str]:
         """Whether the interaction survives common references and other evaluators."""
-        if self.interactions.empty:
-            return
-        families = self.interactions[["evaluator", "baseline_evaluator", "reference"]].drop_duplicates()
-        for family in [Family(*map(str, each)) for each in families.itertuples(index=False)]:
-            if family == self.family:
+        for family in self._families():
+            if family == self.family or family.baseline != self.family.baseline:
                 continue
             same = self.cell(family, self.primary.policy, self.primary.k, self.primary.metric).change
             said = f"{self._setting(family)} ({self._level(family)}), "
@@ -257,6 +252,33 @@ class _Story:
                 said += f"I is {estimate(*same)} in the cell of the headline: "
                 said += f"{_survival(same, self.primary.change)}. In all, "
             yield f"{said}I {tally([cell for cell in self.cells(family) if not cell.change.missing], 'change')}."
+
+    def baselines(self) -> Iterator[str]:
+        """Whether the contrast of the headline is there under other baselines, such as one that is recalibrated."""
+        main = self.primary.before
+        gained = "advantage" if main.value < 0 else "loss"
+        for family in self._families():
+            cell = self.cell(family, self.primary.policy, self.primary.k, self.primary.metric)
+            if family.baseline == self.family.baseline or cell.before.missing:
+                continue
+            kept = ""
+            if side(main) in (ABOVE, BELOW):
+                kept = f": the {gained} {'is there too' if side(cell.before) == side(main) else 'is not shown there'}"
+            said = (
+                f"Under the {spoken(family.baseline)} evaluator, against its own references ({self._level(family)}), D "
+            )
+            yield f"{said}in the cell of the headline, {estimate(*cell.before)}, {side(cell.before)}{kept}."
+            if not cell.change.missing:
+                others = [each for each in self.cells(family) if not each.change.missing]
+                to = f"I from it to the {spoken(family.evaluator)} evaluator"
+                yield f"{to} is {estimate(*cell.change)}; in all, it {tally(others, 'change')}."
+
+    def _families(self) -> list[Family]:
+        """Every pair of evaluators, with its reference, that interactions are among the results for."""
+        if self.interactions.empty:
+            return []
+        families = self.interactions[["evaluator", "baseline_evaluator", "reference"]].drop_duplicates()
+        return [Family(*map(str, each)) for each in families.itertuples(index=False)]
 
     def _setting(self, family: Family) -> str:
         """What differs from the family of the headline, as the beginning of a sentence."""
@@ -323,6 +345,24 @@ class _Story:
                 yield f"with the {spoken(baseline)} one, {rank} ({'; '.join(levels)})."
                 return
 
+    def claims(self) -> Iterator[str]:
+        """How the paper's claims fared, those that are contradicted by name."""
+        frame = self.contents.results.get("claims", pd.DataFrame())
+        if self.contents.synthetic or frame.empty:
+            return
+        titles = [f"“{claim}”" for claim in frame["claim"]]
+        yield f"Of the paper's {len(frame)} claims, the verdict is {_by_verdict(frame, titles, NOT_ANSWERABLE)}."
+        beside = frame[(frame["verdict"] == NOT_ANSWERABLE) & (frame["orientation_contradicted"].fillna(0) > 0)]
+        if len(beside):
+            cells = [
+                f"“{row.claim}” ({row.orientation_contradicted} of {row.orientation_cells} cells)"
+                for row in beside.itertuples()
+            ]
+            yield (
+                f"For orientation, the {beside['orientation_role'].iloc[0]} role would contradict {'; '.join(cells)}, "
+                "but the claims are about other patients, so that this decides nothing."
+            )
+
     def boundary(self) -> Iterator[str]:
         """How far this evidence reaches."""
         yield (
@@ -353,6 +393,17 @@ class _Story:
 
 _RANK = {BELOW: "better", ABOVE: "worse", INCLUDES: "the interval includes zero", NO_INTERVAL: "without an interval"}
 """What the side says about a difference in a metric of which less is better."""
+
+
+def _by_verdict(frame: pd.DataFrame, titles: Sequence[str], unnamed: str = "") -> str:
+    """How often each verdict came out; whatever does not hold is named, unless it is ``unnamed``."""
+    said = []
+    for verdict in VERDICTS:
+        named = [title for title, each in zip(titles, frame["verdict"], strict=True) if each == verdict]
+        if named or verdict in (HOLDS, CONTRADICTED):
+            which = f" ({'; '.join(named)})" if named and verdict not in (HOLDS, unnamed) else ""
+            said.append(f"“{verdict}” for {len(named)}{which}")
+    return listing(said)
 
 
 def _metrics(cells: Sequence[Cell]) -> str:

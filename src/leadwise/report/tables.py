@@ -57,9 +57,7 @@ _DEFINITIONS = (
         "hypotheses.csv",
         "",
         comparisons.hypotheses,
-        "What the plan expected before anybody looked at the {roles}, and what came of it. A cell is as expected "
-        "when its whole interval lies on that side of zero, and a hypothesis holds when all its cells are as "
-        "expected.",
+        "What the plan expected before anybody looked at the {roles}, and what came of it.",
     ),
     _Definition(
         "splits",
@@ -291,9 +289,9 @@ _DEFINITIONS = (
         "claims.csv",
         "",
         descriptions.claims,
-        "What the paper says in words, and whether this run says so too: a claim holds when all its cells do, fails "
-        "when any does not, and is not answerable when cells are missing. A claim about a role that was not scored "
-        "is also put to the audit role, in a row of its own.",
+        "What the paper says in words, and what this run says to it; a claim is put to the fold that it is about. "
+        "Where that fold was not scored, the cells of the audit role stand beside it for orientation: they are of "
+        "other patients and decide nothing.",
     ),
     _Definition(
         "claim-cells",
@@ -301,8 +299,9 @@ _DEFINITIONS = (
         "claim_cells.csv",
         "",
         descriptions.claim_cells,
-        "The estimates behind the verdicts; rows with the same claim, role and cell decide together. Negative "
-        "contrasts favour choosing for each patient, negative differences the policy that is named first.",
+        "The estimates behind the verdicts, and those of the audit role that stand there for orientation only; rows "
+        "with the same claim, role and cell belong together. Negative contrasts favour choosing for each patient, "
+        "negative differences the policy that is named first.",
     ),
     _Definition(
         "published",
@@ -310,8 +309,9 @@ _DEFINITIONS = (
         "published.csv",
         "",
         descriptions.published,
-        "Every number that the paper gives, by its name and place there, and ours of the same fold; ours is empty "
-        "where this run has none.",
+        "Every number that the paper gives, by its name and place there, ours of the same fold, and, where that was "
+        "not scored, the audit role's for orientation. Where both are of the same patients their errors are shared, so "
+        "the difference has no test; where they are of other patients, z is the difference over its standard error.",
     ),
 )
 

@@ -27,6 +27,7 @@ from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import hash_frames, result_hashes, software_frame
 from leadwise.report.summary import summarise
 from leadwise.report.tables import ReportTable, report_tables
+from leadwise.report.verdicts import VERDICTS
 from leadwise.report.wording import estimate, listing, number, spoken
 from leadwise.store import atomic_file, replacing
 
@@ -92,6 +93,7 @@ def _facts(contents: RunContents, pictures: Sequence[Picture], tables: Sequence[
         "expected": expected,
         "expected_rows": expected_rows,
         "published": [shown.pop(name) for name in PUBLISHED],
+        "verdict_words": VERDICTS,
         "verdicts": Counter(row["verdict"] for row in _rows(contents, "claims")),
         "tables": list(shown.values()),
         "methods": describe_methods(contents),

@@ -1,0 +1,47 @@
+"""What estimates say to a statement, in five words, for the paper's claims and a plan's hypotheses alike.
+
+"holds"
+    Every interval lies wholly on the side of zero that the statement names.
+"contradicted"
+    Some interval lies wholly on another side.
+"inconclusive"
+    Neither. A statement that an estimate cannot be told from zero never holds, because an interval that includes zero
+    does not show equality, and no margin of equivalence is set.
+"trivial"
+    It could not be otherwise, whatever the records are.
+"not answerable"
+    Estimates that the statement needs are missing.
+"""
+
+from collections.abc import Sequence
+
+from leadwise.report.findings import Found
+from leadwise.report.reading import INCLUDES, NO_INTERVAL, side
+
+HOLDS, CONTRADICTED, INCONCLUSIVE = "holds", "contradicted", "inconclusive"
+TRIVIAL, NOT_ANSWERABLE = "trivial", "not answerable"
+VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, TRIVIAL, NOT_ANSWERABLE)
+
+
+def cell_verdict(found: Found, expected: str) -> str:
+    """The verdict on one estimate, expected "above zero", "below zero", "includes zero" or exactly "zero".
+
+    >>> cell_verdict(Found(0.2, 0.1, 0.3), "above zero"), cell_verdict(Found(0.2, -0.1, 0.5), "above zero")
+    ('holds', 'inconclusive')
+    >>> cell_verdict(Found(0.2, 0.1, 0.3), "includes zero"), cell_verdict(Found(0.2, -0.1, 0.5), "includes zero")
+    ('contradicted', 'inconclusive')
+    """
+    if expected == "zero":  # said of the records themselves, so there is nothing to infer
+        return NOT_ANSWERABLE if found.missing else HOLDS if found.value == 0 else CONTRADICTED
+    where = side(found)
+    if where == NO_INTERVAL:
+        return NOT_ANSWERABLE
+    if where == INCLUDES:
+        return INCONCLUSIVE
+    return HOLDS if where == f"lies {expected}" else CONTRADICTED
+
+
+def joint_verdict(verdicts: Sequence[str]) -> str:
+    """The verdict on a statement about several cells: one contradicts it, and it takes all of them to hold."""
+    worst = (CONTRADICTED, NOT_ANSWERABLE, INCONCLUSIVE)
+    return next((each for each in worst if each in verdicts), HOLDS if verdicts else NOT_ANSWERABLE)
