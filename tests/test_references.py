@@ -1,6 +1,7 @@
 """The exhaustive search against a plain loop over all lead sets, its ties, its gaps and its ledger."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
@@ -506,14 +507,19 @@ def test_a_file_keeps_everything_to_the_bit(searched: References, tmp_path: Path
 
 
 @settings(max_examples=30)
-@given(arrays(np.float64, (12, 3), elements=st.floats(0, 28)), st.integers(0, 5))
-def test_any_numbers_survive_a_file(tmp_path_factory: pytest.TempPathFactory, found: np.ndarray, left: int) -> None:
+@given(
+    arrays(np.float64, (12, 3), elements=st.floats(0, 28)), st.integers(0, 5), st.sampled_from(["NA", "=cmd", "'-x"])
+)
+def test_any_numbers_and_names_survive_a_file(
+    tmp_path_factory: pytest.TempPathFactory, found: np.ndarray, left: int, name: str
+) -> None:
     candidates = pd.DataFrame({"k": 1, "bits": 1 << np.arange(12)}).assign(nll=found[:, 0], brier=found[:, 1])
-    references = References("NA", candidates.assign(ece=found[:, 2]), {1: left})
+    references = References(name, candidates.assign(ece=found[:, 2]), {1: left})
     path = tmp_path_factory.getbasetemp() / "any.csv"
     references.save(path)
     loaded = References.load(path)
-    assert (loaded.evaluator, loaded.left_out) == ("NA", {1: left})
+    assert (loaded.evaluator, loaded.left_out) == (name, {1: left})
+    assert not re.search("^=", path.read_text(), re.MULTILINE)
     pd.testing.assert_frame_equal(loaded.candidates, references.candidates, check_exact=True)
 
 

@@ -8,9 +8,22 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from leadwise.store import atomic_directory, atomic_file, error_number, exclusive, file_sha256, remove_drafts
+from leadwise.store import (
+    atomic_directory,
+    atomic_file,
+    csv_text,
+    error_number,
+    exclusive,
+    file_sha256,
+    remove_drafts,
+    text_of_csv,
+    write_csv,
+)
 
 
 def test_sha256(tmp_path: Path) -> None:
@@ -108,3 +121,24 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@given(st.one_of(st.text(), st.builds("{}{}".format, st.sampled_from("=+-@\t\r'"), st.text())))
+def test_no_text_of_a_csv_is_a_formula(text: str) -> None:
+    written = csv_text(text)
+    assert text_of_csv(written) == text
+    if written[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        assert float(written) == float(text)
+
+
+def test_names_are_no_formulas_and_numbers_stay_numbers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": ["=cmd|'/C calc'!A0", "@SUM(A1)", "NORM"], "delta": [-0.5, 0.1, float("nan")]})
+    frame["mixed"] = ["aVR V1", -0.25, "-0.25"]
+    write_csv(frame, tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text().splitlines() == [
+        "label,delta,mixed",
+        "'=cmd|'/C calc'!A0,-0.5,aVR V1",
+        "'@SUM(A1),0.1,-0.25",
+        "NORM,,-0.25",
+    ]
+    assert frame["label"].iloc[0].startswith("="), "the table itself is left alone"

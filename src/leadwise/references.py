@@ -23,7 +23,7 @@ from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import CLINICAL_SETS, LeadSet, subsets
 from leadwise.metrics import CLIP, Labels, bin_of
 from leadwise.progress import progress
-from leadwise.store import atomic_file
+from leadwise.store import atomic_file, text_of_csv, write_csv
 
 MATCHED_METRICS = ("nll", "brier", "ece")
 """Metrics that a reference can be optimal for."""
@@ -77,7 +77,7 @@ class References:
             evaluator=self.evaluator, leads=leads, left_out=self.candidates["k"].map(self.left_out)
         )
         with atomic_file(path) as draft:
-            table[["evaluator", "k", "left_out", "leads", *MATCHED_METRICS]].to_csv(draft, index=False)
+            write_csv(table[["evaluator", "k", "left_out", "leads", *MATCHED_METRICS]], draft)
 
     @classmethod
     def load(cls, path: Path) -> "References":
@@ -91,7 +91,7 @@ class References:
             ]
             left_out = {int(row["k"]): int(row["left_out"]) for row in rows}
             table = pd.DataFrame(candidates, columns=["k", "bits", *MATCHED_METRICS])
-            return cls(rows[0]["evaluator"], table, left_out)
+            return cls(text_of_csv(rows[0]["evaluator"]), table, left_out)
         except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
             raise InputError(f"{path} is not a table of references ({error}); search them again.") from None
 

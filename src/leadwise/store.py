@@ -17,6 +17,11 @@ from leadwise.errors import InputError, one_line
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
+
+_FORMULA = re.compile(r"[=+\-@\t\r']")
+"""How a cell begins that a spreadsheet would not show as it is."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def file_sha256(path: Path) -> str:
@@ -45,6 +50,27 @@ def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
         elif file_sha256(file) != expected:
             problems.append(f"{file} was changed after it was made.")
     return problems
+
+
+def write_csv(frame: "pd.DataFrame", path: Path) -> None:
+    """Write a table as CSV without formulas: text that a spreadsheet would run has an apostrophe before it."""
+    texts = {str(name): cells.map(csv_text) for name, cells in frame.items() if cells.dtype.kind == "O"}
+    frame.assign(**texts).to_csv(path, index=False)
+
+
+def csv_text(cell: Any) -> Any:
+    """A cell as it is written: names from a user's files may begin as formulas do; numbers stay as they are.
+
+    >>> csv_text("=cmd|'/C calc'!A0"), csv_text("-0.5"), csv_text(-0.5)
+    ("'=cmd|'/C calc'!A0", '-0.5', -0.5)
+    """
+    is_formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
+
+
+def text_of_csv(cell: str) -> str:
+    """The text that `csv_text` made a cell of."""
+    return cell.removeprefix("'")
 
 
 @contextmanager

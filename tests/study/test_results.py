@@ -9,7 +9,7 @@ import pytest
 
 from leadwise.leads import LeadSet
 from leadwise.metrics import METRICS
-from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY
+from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, write_frames
 from study.test_run import finished_run
 
 POLICIES = 7
@@ -56,8 +56,16 @@ def test_every_table_is_there_as_csv_and_parquet(results: Path, tables: dict[str
         table = pd.read_csv(file, keep_default_na=False, na_values=[""])
         assert list(table.columns) == list(tables[file.stem].columns)
         numbers = table.select_dtypes("number").columns
-        expected = tables[file.stem][numbers].reset_index(drop=True)
-        pd.testing.assert_frame_equal(table[numbers], expected, rtol=1e-12, check_dtype=False)
+        expected = tables[file.stem][numbers].reset_index(drop=True).astype(float)
+        pd.testing.assert_frame_equal(table[numbers].astype(float), expected, rtol=1e-12)
+
+
+def test_a_name_is_no_formula_in_a_csv(tmp_path: Path) -> None:
+    """Labels are called as the user's files call them."""
+    frame = pd.DataFrame({"label": ["=cmd|'/C calc'!A0", "NORM"], "value": [-0.5, 0.5]})
+    write_frames(tmp_path, {"alignment": frame})
+    assert (tmp_path / "alignment.csv").read_text() == "label,value\n'=cmd|'/C calc'!A0,-0.5\nNORM,0.5\n"
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "alignment.parquet"), frame, check_dtype=False)
 
 
 def test_rows_are_as_many_as_the_plan_implies(tables: dict[str, pd.DataFrame]) -> None:

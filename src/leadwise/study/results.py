@@ -29,6 +29,7 @@ from leadwise.metrics import METRICS, record_brier, record_nll
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.run.bundle import Bundle
+from leadwise.store import write_csv
 
 MATCHED = ("nll", "brier", "ece")
 PAIRS = (
@@ -345,7 +346,7 @@ def write_frames(directory: Path, frames: Mapping[str, pd.DataFrame]) -> None:
         one_type = frame.assign(**{column: frame[column].map(str, na_action="ignore") for column in mixed})
         one_type.to_parquet(directory / f"{name}.parquet", index=False)
         if name not in PARQUET_ONLY:
-            frame.to_csv(directory / f"{name}.csv", index=False)
+            write_csv(frame, directory / f"{name}.csv")
 
 
 PARQUET_ONLY = ("allocations", "records", "replicates", "patient_effects")
