@@ -262,6 +262,24 @@ def test_missing_leads_are_not_learned_from(cohort: Cohort) -> None:
     assert np.isfinite(evaluator.weights_).all()
 
 
+def test_what_stands_where_a_lead_is_missing_does_not_matter(cohort: Cohort) -> None:
+    """Neither to the weights nor to what they are standardised with, aVR being missing everywhere."""
+    rng = np.random.default_rng(0)
+    missing = cohort.missing.copy()
+    missing[rng.random(missing.shape) < 0.2] = 1000
+    missing[:, LEADS.index("aVR")] = 1000
+    fitted = []
+    for content in (0, rng.integers(-3000, 3000, cohort._signals.shape)):
+        signals = np.where(missing[..., None] == 1000, content, cohort._signals).astype(np.int16)
+        gapped = replace(cohort, missing=missing, _signals=signals, cache=None)
+        evaluator = LogisticEvaluator(repeats=2).fit(gapped["train"])
+        fitted += [evaluator.sha256, evaluator.recalibrated(gapped["validation"], "other").sha256]
+    assert fitted[:2] == fitted[2:]
+    whole = lead_statistics(cohort["train"])[cohort.missing[cohort["train"].rows].max(axis=1) == 0]
+    lead, has = LEADS.index("V2"), missing[cohort["train"].rows][:, LEADS.index("V2")] == 0
+    np.testing.assert_allclose(evaluator.mean_[lead], whole[has, lead].mean(axis=0), rtol=1e-12)
+
+
 def test_recalibration_where_leads_are_missing(cohort: Cohort, controlled: LogisticEvaluator) -> None:
     validation = cohort["validation"]
     missing = cohort.missing.copy()

@@ -17,7 +17,7 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import Roles
 from leadwise.errors import SealedRole
 from leadwise.evaluators import statistics
-from leadwise.evaluators.statistics import STATISTICS, lead_statistics, waveform_statistics
+from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
 
 
 def one_lead(microvolts: np.ndarray, rate: float) -> list[float]:
@@ -142,6 +142,27 @@ def test_rates_scale_what_is_per_second() -> None:
     once, twice = waveform_statistics(SIGNALS["beats"], 100.0), waveform_statistics(SIGNALS["beats"], 200.0)
     np.testing.assert_array_equal(once[..., :7], twice[..., :7])
     np.testing.assert_allclose(2 * once[..., 7:], twice[..., 7:], rtol=1e-14)
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 40), st.sampled_from([0, 0.2, 0.9]), st.integers(0, 1000))
+def test_moments_are_of_the_records_that_have_the_lead(n: int, share: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, available = rng.normal(3, 7, (n, 12, 10)), rng.random((n, 12)) >= share
+    available[:, 3] = False
+    values[~available] = rng.choice([np.nan, np.inf, 1e300, 0])  # what is not there may be anything
+    mean, deviation = lead_moments(values, available)
+    for lead in range(12):
+        there = values[available[:, lead], lead]
+        np.testing.assert_allclose(mean[lead], there.mean(axis=0) if len(there) else 0, rtol=1e-12)
+        np.testing.assert_allclose(deviation[lead], there.std(axis=0) if len(there) else 0, rtol=1e-12, atol=1e-13)
+
+
+def test_moments_of_whole_records_are_numpys_to_the_bit() -> None:
+    values = np.random.default_rng(0).normal(3, 7, (3000, 12, 10))
+    mean, deviation = lead_moments(values, np.full((3000, 12), True))
+    np.testing.assert_array_equal(mean, values.mean(axis=0))
+    np.testing.assert_array_equal(deviation, values.std(axis=0))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])

@@ -1,6 +1,7 @@
 """The controls: one set for everyone, and any set for anyone."""
 
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,42 @@ def test_records_that_lack_leads_get_a_set_by_what_they_have(policy: Any, train:
     assert (order[10:] == usual).all()
     assert (order[:10] == order[0]).all()
     assert usual[1] not in order[0]
+
+
+@pytest.mark.parametrize(("kind", "more"), [(MGA, {}), (ECGOnDemand, {"redundancy": 0.3})])
+def test_what_stands_where_a_training_record_lacks_a_lead_does_not_matter(
+    kind: Any, more: dict[str, float], train: Records, records: Records, tmp_path: Path
+) -> None:
+    """aVR is missing everywhere, V3 here and there; the control still has an average for all that it may meet."""
+    rng = np.random.default_rng(0)
+    missing = 3 * (rng.random((len(train), 12)) < 0.1)
+    missing[:, 3] = 3
+    orders, files = [], []
+    for content in (0, rng.integers(-9000, 9000, train.signals.shape)):
+        signals = np.where(missing[..., None] > 0, content, train.signals[:]).astype(np.int16)
+        gapped = records_of(train.patients, train.labels, signals, missing)
+        policy = kind(Reader("first"), ["V3"], **small(), **more).fit(gapped, gapped)
+        control = CohortState(policy).fit(gapped)
+        orders.append([allocate(each, records, 4).order.tolist() for each in (policy, control)])
+        control.save(tmp_path / f"{len(files)}.safetensors")
+        files.append((tmp_path / f"{len(files)}.safetensors").read_bytes())
+        assert np.isfinite(control.statistics_).all()
+        assert np.isfinite(list(control.averages_.values())).all()
+    assert orders[0] == orders[1]
+    assert files[0] == files[1]
+
+
+def test_an_average_under_leads_that_no_training_record_has_together(policy: Any, train: Records) -> None:
+    missing = np.zeros((len(train), 12), dtype=int)
+    missing[::2, 5], missing[1::2, 6], missing[:, 7] = 3, 3, 3
+    gapped = records_of(train.patients, train.labels, train.signals[:], missing)
+    control = CohortState(policy).fit(gapped)
+    each = np.zeros((len(train), 12), dtype=bool)
+    each[1::2, 5], each[::2, 6] = True, True
+    expected = score(Reader("first"), gapped, each).mean(axis=0)
+    np.testing.assert_allclose(control._probabilities(1 << 5 | 1 << 6), expected, rtol=1e-12)
+    with pytest.raises(InputError, match=r"^No record that cohort-state was fitted on has V2; fit it on others\.$"):
+        control._probabilities(1 << 7)
 
 
 def test_the_registered_one_is_of_ecg_on_demand(train: Records, records: Records) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import log_softmax, softmax
 
-from analysis.coverage import Reader, varied_records
+from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
 from leadwise.policies.ecg_on_demand import ECGOnDemand, completions, lead_correlation
 from leadwise.policies.network import StateNetwork
@@ -96,6 +96,22 @@ def test_correlation_over_all_samples(train: Records) -> None:
     expected = np.abs(np.corrcoef(signals.transpose(1, 0, 2).reshape(12, -1)))
     np.fill_diagonal(expected, 0)
     np.testing.assert_allclose(lead_correlation(train), expected, atol=1e-9)
+
+
+def test_correlation_is_over_records_that_have_both_leads(train: Records) -> None:
+    rng, mixed = np.random.default_rng(1), mixture(train)
+    missing = 3 * (rng.random((len(train), 12)) < 0.2)
+    missing[:, 3] = 3
+    signals = np.where(missing[..., None] > 0, rng.integers(-9000, 9000, mixed.signals.shape), mixed.signals[:])
+    gapped = records_of(train.patients, train.labels, signals.astype(np.int16), missing)
+    correlation, has = lead_correlation(gapped), missing == 0
+    assert np.isfinite(correlation).all()
+    assert not correlation[3].any()
+    for a in (0, 5, 8):
+        for b in (1, 6, 11):
+            rows = has[:, a] & has[:, b]
+            expected = np.corrcoef(signals[rows, a].ravel(), signals[rows, b].ravel())[0, 1]
+            assert correlation[a, b] == correlation[b, a] == pytest.approx(abs(expected), abs=1e-9)
 
 
 def test_redundancy_lowers_scores_by_the_largest_correlation(train: Records, records: Records) -> None:

@@ -41,7 +41,7 @@ def trained(seed: int = 3, **settings: int) -> tuple[StateNetwork, list[float]]:
 
 def test_layout_of_the_inputs(rng: np.random.Generator) -> None:
     network, statistics = StateNetwork(), rng.standard_normal((200, 12, 10)) * 7 + 3
-    network.standardise(statistics)
+    network.standardise(statistics, np.ones(statistics.shape[:2], dtype=bool))
     n = 5
     mask = rng.random((n, 12)) < 0.5
     probabilities = rng.random((n, 4))
@@ -61,7 +61,7 @@ def test_layout_of_the_inputs(rng: np.random.Generator) -> None:
 
 def test_inputs_without_probabilities_or_budget(rng: np.random.Generator) -> None:
     network, statistics = StateNetwork(), rng.standard_normal((20, 12, 10))
-    network.standardise(statistics)
+    network.standardise(statistics, np.ones(statistics.shape[:2], dtype=bool))
     mask, p, remaining = np.ones((20, 12), dtype=bool), rng.random((20, 3)), np.arange(20)
     whole = network.inputs(statistics, mask, p, remaining)
     np.testing.assert_array_equal(network.inputs(statistics, mask, p, None), whole[:, :-1])
@@ -75,7 +75,7 @@ def test_inputs_are_bounded(rng: np.random.Generator) -> None:
     """A torn electrode or a certain evaluator must not decide alone."""
     network, statistics = StateNetwork(), rng.standard_normal((50, 12, 10))
     statistics[:, 4, 6] = 0.25  # a statistic that never varies
-    network.standardise(statistics)
+    network.standardise(statistics, np.ones(statistics.shape[:2], dtype=bool))
     wild = np.where(rng.random((4, 12, 10)) < 0.5, 1e9, -1e9)
     x = network.inputs(wild, np.ones((4, 12), dtype=bool), np.array([[0.0, 1.0]] * 4), None)
     np.testing.assert_array_equal(x[:, :120], CLIP * np.sign(wild).reshape(4, 120))

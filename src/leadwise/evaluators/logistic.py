@@ -14,7 +14,7 @@ from leadwise.errors import InputError
 from leadwise.evaluators.contract import register_evaluator
 from leadwise.evaluators.masks import frozen_masks, random_masks
 from leadwise.evaluators.scoring import score
-from leadwise.evaluators.statistics import STATISTICS, lead_statistics, waveform_statistics
+from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
 from leadwise.metrics import calibration_line
 from leadwise.store import read_tensors, write_tensors
 
@@ -80,8 +80,8 @@ class LogisticEvaluator:
                 )
         chosen = lead_statistics(records)[..., self._columns]
         self.labels, self.sampling_rate = records.label_names, records.sampling_rate
-        self.mean_ = chosen.mean(axis=0)
-        self.scale_ = np.maximum(chosen.std(axis=0), 1e-9)
+        self.mean_, deviation = lead_moments(chosen, records.available)
+        self.scale_ = np.maximum(deviation, 1e-9)
         rng = np.random.default_rng(self.seed)
         masks = np.concatenate([random_masks(len(records), rng) & records.available for _ in range(self.repeats)])
         z = np.tile(self._standardised(chosen), (self.repeats, 1, 1)) * masks[..., None]

@@ -22,7 +22,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from jaxtyping import Float64, Int16
+from jaxtyping import Bool, Float64, Int16
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.progress import progress
@@ -62,6 +62,17 @@ def lead_statistics(records: Records) -> Float64[np.ndarray, "n 12 10"]:
     if absent.any():
         statistics[absent] = compute_statistics(records.select(absent))
     return statistics
+
+
+def lead_moments(
+    statistics: Float64[np.ndarray, "n 12 s"], available: Bool[np.ndarray, "n 12"]
+) -> tuple[Float64[np.ndarray, "12 s"], Float64[np.ndarray, "12 s"]]:
+    """Mean and deviation of each lead's statistics over the records that have the lead; 0 where none has it."""
+    has = available[..., None]
+    count = np.maximum(has.sum(axis=0), 1)
+    mean = np.where(has, statistics, 0).sum(axis=0) / count
+    squares = np.where(has, statistics - mean, 0) ** 2
+    return mean, np.sqrt(squares.sum(axis=0) / count)
 
 
 def waveform_statistics(microvolts: Int16[np.ndarray, "n 12 t"], rate: float) -> Float64[np.ndarray, "n 12 10"]:

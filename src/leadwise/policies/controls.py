@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int, UInt64
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
-from leadwise.evaluators.statistics import lead_statistics
+from leadwise.evaluators.statistics import lead_moments, lead_statistics
 from leadwise.leads import LeadSet, lead_index
 from leadwise.policies.contract import build_policy, register_policy
 from leadwise.policies.learned import FORMAT, read_policy, whole_file
@@ -41,7 +41,7 @@ class CohortState:
     def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
         """Take the averages from the train role."""
         self._scorer: Scorer | None = Scorer(self.policy.state_evaluator, train)
-        self.statistics_ = lead_statistics(train).mean(axis=0)
+        self.statistics_, _ = lead_moments(lead_statistics(train), train.available)
         self.averages_: dict[int, Float64[np.ndarray, " l"]] = {}
         return self
 
@@ -66,7 +66,10 @@ class CohortState:
         return np.array(chosen)[inverse.ravel()]
 
     def _probabilities(self, bits: int) -> Float64[np.ndarray, " l"]:
-        """The training role's mean probabilities under a mask, over the records that have its leads."""
+        """The training role's mean probabilities under a mask, over the records that have its leads.
+
+        Where none has them all, each record that has some of them is read with those.
+        """
         if bits not in self.averages_:
             if self._scorer is None:
                 raise InputError(
@@ -74,8 +77,12 @@ class CohortState:
                     "have all leads; fit it again for others."
                 )
             mask = LeadSet(bits).mask
-            has = np.flatnonzero(~(mask & ~self._scorer.records.available).any(axis=1))
-            self.averages_[bits] = self._scorer.pairs(has, np.tile(mask, (len(has), 1))).mean(axis=0)
+            masks = mask & self._scorer.records.available
+            whole = (masks == mask).all(axis=1)
+            has = np.flatnonzero(whole if whole.any() else masks.any(axis=1))
+            if not len(has):
+                raise InputError(f"No record that {self.name} was fitted on has {LeadSet(bits)}; fit it on others.")
+            self.averages_[bits] = self._scorer.pairs(has, masks[has]).mean(axis=0)
         return self.averages_[bits]
 
     def save(self, path: Path) -> None:

@@ -108,13 +108,16 @@ def completions(
 
 
 def lead_correlation(records: Records) -> Float64[np.ndarray, "12 12"]:
-    """Absolute correlation of every two leads, over all samples of all records, 0 on the diagonal."""
-    product, total, count = np.zeros((12, 12)), np.zeros(12), 0
-    for _, chunk in records.signals.chunks(256):
-        x = chunk.astype(np.float64)
+    """Absolute correlation of every two leads, over all samples of the records that have both, 0 on the diagonal."""
+    product, total, square, count = (np.zeros((12, 12)) for _ in range(4))
+    available = records.available.astype(np.float64)
+    for part, chunk in records.signals.chunks(256):
+        has = available[part]
+        x = chunk * has[..., None]
         product += np.einsum("nit,njt->ij", x, x, optimize=True)
-        total += x.sum(axis=(0, 2))
-        count += x.shape[0] * x.shape[2]
-    covariance = product / count - np.outer(total, total) / count**2
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
-    return np.abs(covariance / np.outer(deviation, deviation)) * (1 - np.eye(12))
+        total += x.sum(axis=2).T @ has  # of lead i, over the records that have lead j too
+        square += (x**2).sum(axis=2).T @ has
+        count += has.T @ has * x.shape[2]
+    count = np.maximum(count, 1)
+    mean, spread = total / count, np.sqrt(np.maximum(square / count - (total / count) ** 2, 1e-12))
+    return np.abs((product / count - mean * mean.T) / (spread * spread.T)) * (1 - np.eye(12))

@@ -90,7 +90,7 @@ class LearnedPolicy(ABC):
         In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
         """
         roles = [_Role(self, train, memory), _Role(self, validation, memory)]
-        self.network.standardise(roles[0].statistics)
+        self.network.standardise(roles[0].statistics, train.available)
         rng = np.random.default_rng([self.seed, 1])
         rounds = rounds_of(self.states, self.own)
         self._prepare(train)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int
 
+from leadwise.evaluators.statistics import lead_moments
 from leadwise.progress import progress
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class StateNetwork:
         self.scale_: Float64[np.ndarray, "12 10"]
         self.weights_: dict[str, Float32[np.ndarray, "..."]]
 
-    def standardise(self, statistics: Float64[np.ndarray, "n 12 10"]) -> None:
-        """Take mean and deviation of the training role's statistics."""
-        self.mean_ = statistics.mean(axis=0)
-        self.scale_ = np.maximum(statistics.std(axis=0), 1e-9)
+    def standardise(self, statistics: Float64[np.ndarray, "n 12 10"], available: Bool[np.ndarray, "n 12"]) -> None:
+        """Take mean and deviation of the training role's statistics, of each lead over the records that have it."""
+        self.mean_, deviation = lead_moments(statistics, available)
+        self.scale_ = np.maximum(deviation, 1e-9)
 
     def inputs(
         self,
