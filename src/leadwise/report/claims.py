@@ -45,7 +45,7 @@ def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequen
         cells = claim.decided(findings, role)
         row = (claim.text, claim.where, title, *_counts(cells), claim.verdict(findings, cells))
         orientation = _counts(claim.decided(findings, beside)) if beside else (pd.NA,) * 3
-        rows.append((*row, beside or "", *orientation))
+        rows.append((*row, beside, *orientation))
     counts = [column for column in CLAIM_COLUMNS if column.startswith("orientation_") and column != "orientation_role"]
     return pd.DataFrame(rows, columns=list(CLAIM_COLUMNS)).astype(dict.fromkeys(counts, "Int64"))
 

@@ -301,9 +301,9 @@ def claims(view: Views) -> pd.DataFrame:
     return view.show(rows, columns | {"orientation": "for orientation"})
 
 
-def _orientation(role: str, cells: Any, holding: Any, contradicted: Any) -> str:
+def _orientation(role: str | None, cells: Any, holding: Any, contradicted: Any) -> str:
     """What the cells of another role would say."""
-    if not role or pd.isna(cells) or not cells:
+    if pd.isna(cells) or not cells:
         return ""
     return f"{role}: {int(holding)} of {int(cells)} hold, {int(contradicted)} contradict"
 
