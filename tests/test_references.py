@@ -538,6 +538,20 @@ def test_missing_leads_survive_a_file(cohort: Cohort, controlled: LogisticEvalua
         "a,b\n1,2\n",
         "evaluator,k,left_out,leads,nll,brier,ece\n",
         "evaluator,k,left_out,leads,nll,brier,ece\na,1,0,X,1,1,1\n",
+        *(
+            f"evaluator,k,left_out,leads,nll,brier,ece\na,1,0,I,0.5,0.5,0.5\n{row}\n"
+            for row in (
+                "a,1,0,II,nan,0.5,0.5",
+                "a,1,0,II,0.5,inf,0.5",
+                "a,1,0,II,0.5,0.5,-inf",
+                "a,1,0,II,0.5,0.5,-0.1",
+                "a,1,0,I,0.5,0.5,0.5",
+                "a,2,0,II,0.5,0.5,0.5",
+                "a,1,3,II,0.5,0.5,0.5",
+                "b,1,0,II,0.5,0.5,0.5",
+                "a,1,0,II,0.5,0.5",
+            )
+        ),
     ],
 )
 def test_files_that_are_no_references(tmp_path: Path, content: str) -> None:

@@ -85,12 +85,18 @@ class References:
         try:
             with path.open(newline="") as file:
                 rows = list(csv.DictReader(file))
-            candidates = [
-                (int(row["k"]), LeadSet.parse(row["leads"]).bits, *(float(row[metric]) for metric in MATCHED_METRICS))
-                for row in rows
-            ]
-            left_out = {int(row["k"]): int(row["left_out"]) for row in rows}
+            candidates, left_out = [], {int(row["k"]): int(row["left_out"]) for row in rows}
+            for line, row in enumerate(rows, start=2):
+                k, leads, values = int(row["k"]), LeadSet.parse(row["leads"]), [float(row[m]) for m in MATCHED_METRICS]
+                if len(leads) != k or not all(0 <= value < float("inf") for value in values):
+                    raise ValueError(f"line {line} needs {k} leads, and metrics that are finite and not negative")
+                if row["evaluator"] != rows[0]["evaluator"] or int(row["left_out"]) != left_out[k]:
+                    raise ValueError(f"line {line} is of another search than the lines before")
+                candidates.append((k, leads.bits, *values))
             table = pd.DataFrame(candidates, columns=["k", "bits", *MATCHED_METRICS])
+            twice = table["bits"][table["bits"].duplicated()]
+            if len(twice):
+                raise ValueError(f"the set {LeadSet(int(twice.iloc[0]))} stands twice")
             return cls(text_of_csv(rows[0]["evaluator"]), table, left_out)
         except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
             raise InputError(f"{path} is not a table of references ({error}); search them again.") from None

@@ -4,16 +4,17 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadwise.errors import InputError, one_line
+from leadwise.errors import InputError, LeadwiseError, one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _FORMULA = re.compile(r"[=+\-@\t\r']")
 """How a cell begins that a spreadsheet would not show as it is."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+TensorsDue = Mapping[str, tuple[str, tuple[int | str, ...]]]
+"""Type (as NumPy writes it) and shape of each tensor of a file; a name stands for any length, everywhere the same."""
 
 
 def file_sha256(path: Path) -> str:
@@ -164,13 +168,61 @@ def read_tensors(path: Path, format: str) -> tuple[dict[str, "np.ndarray"], dict
 
     try:
         with safe_open(path, "numpy") as file:
-            facts = _facts(file.metadata())
+            facts = _facts(path, file.metadata())
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path} is not a readable {format}: {error}.") from None
+    except (OSError, SafetensorError, TypeError) as error:  # a TypeError is of a number format that NumPy lacks
+        raise InputError(f"{path} is not a readable {format}: {one_line(error)}.") from None
     if facts.get("format") != format:
         raise InputError(f"{path} holds '{facts.get('format')}', not '{format}'; make the file again.")
     return tensors, facts
+
+
+def check_tensors(tensors: Mapping[str, "np.ndarray"], due: TensorsDue, undefined: Collection[str] = ()) -> None:
+    """Raise ValueError unless these are just the tensors that are due, of their types and shapes, with finite numbers.
+
+    Those named in ``undefined`` may hold NaN, where it means something; one called ``scale`` must lie above zero.
+    """
+    import numpy as np
+
+    lengths: dict[str, int] = {}
+    for name in [*(due.keys() - tensors.keys()), *(tensors.keys() - due.keys())]:
+        raise ValueError(f"tensor '{name}' " + ("is missing" if name in due else "does not belong there"))
+    for name, (dtype, shape) in due.items():
+        tensor = tensors[name]
+        if len(shape) == tensor.ndim:
+            shape = tuple(
+                lengths.setdefault(one, given) if isinstance(one, str) else one
+                for one, given in zip(shape, tensor.shape, strict=True)
+            )
+        if (tensor.dtype, tensor.shape) != (np.dtype(dtype), shape):
+            given, wanted = (
+                f"{kind} {' × '.join(map(str, size))}"
+                for kind, size in ((tensor.dtype, tensor.shape), (np.dtype(dtype), shape))
+            )
+            raise ValueError(f"tensor '{name}' is {given}, where {wanted} is due")
+        wrong = np.isinf(tensor) if name in undefined else ~np.isfinite(tensor)
+        if name == "scale":
+            wrong |= tensor <= 0  # it is divided by
+        if wrong.any():
+            place = tuple(np.argwhere(wrong)[0].tolist())
+            raise ValueError(f"tensor '{name}' holds {tensor[place]} at {list(place)}")
+
+
+@contextmanager
+def whole_file(path: Path, what: str) -> Iterator[None]:
+    """Say in one sentence that a file is not what it should be, where reading meets what saving would not have made."""
+    try:
+        yield
+        return
+    except KeyError as error:
+        reason = f"it lacks {error}"
+    except LeadwiseError as error:
+        if str(path) in str(error):
+            raise
+        reason = one_line(error)
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError, RuntimeError) as error:
+        reason = one_line(error)
+    raise InputError(f"{path} is not a whole {what} ({reason}); save it again.")
 
 
 def read_format(path: Path) -> str | None:
@@ -179,15 +231,22 @@ def read_format(path: Path) -> str | None:
 
     try:
         with safe_open(path, "numpy") as file:
-            return _facts(file.metadata()).get("format")
+            return _facts(path, file.metadata()).get("format")
     except (OSError, SafetensorError):
         return None
 
 
-def _facts(header: dict[str, str] | None) -> dict[str, Any]:
+def _facts(path: Path, header: dict[str, str] | None) -> dict[str, Any]:
+    def finite(text: str) -> float:
+        if not math.isfinite(float(text)):
+            raise InputError(
+                f"{path} has {text} among its facts, where only finite numbers belong; make the file again."
+            )
+        return float(text)
+
     try:
-        facts = json.loads((header or {})["facts"])
-    except (KeyError, ValueError):
+        facts = json.loads((header or {})["facts"], parse_float=finite, parse_constant=finite)
+    except (KeyError, ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) else {}
 

@@ -393,5 +393,5 @@ HALF: dict[str, dict[str, Any]] = {
 def test_load_half_an_evaluator(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "half.safetensors"
     write_tensors(path, {"mean": np.zeros((12, 10))}, FORMAT, HALF[kind])
-    with pytest.raises(InputError, match=rf"^{path} is not a whole evaluator \(.*\); save the evaluator again\.$"):
+    with pytest.raises(InputError, match=rf"^{path} is not a whole logistic evaluator \(.*\); save it again\.$"):
         LogisticEvaluator.load(path)

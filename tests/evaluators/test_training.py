@@ -35,7 +35,7 @@ from leadwise.evaluators.scoring import score
 from leadwise.evaluators.training import BEST, CHECKPOINT, CHECKPOINT_BEFORE, FORMAT, HISTORY, Training, train_network
 from leadwise.leads import LEADS
 from leadwise.metrics import nll
-from leadwise.store import read_tensors
+from leadwise.store import read_tensors, write_tensors
 
 LENGTH, WIDTHS = 96, (4, 4, 8, 8)
 RECIPE = Recipe(epochs=3, batch=8, crop=41, full_epochs=1, mixing=0.4, averaging=0.9, norm_batches=2, validate_every=2)
@@ -466,6 +466,17 @@ def test_the_only_checkpoint_is_truncated(whole: Path, half: Path) -> None:
     truncate(half / CHECKPOINT, 0.5)
     (half / CHECKPOINT_BEFORE).unlink()
     with pytest.warns(LeadwiseWarning, match=rf"checkpoint\.safetensors is not a readable .*\. {ANEW}$"):
+        goes_on(half, whole)
+
+
+@pytest.mark.parametrize("tensor", ["network.stem.weight", "averaged.stem_norm.running_var", "exp_avg_sq.last.bias"])
+def test_a_checkpoint_with_a_number_that_is_none(whole: Path, half: Path, tensor: str) -> None:
+    tensors, facts = read_tensors(half / CHECKPOINT, FORMAT)
+    del facts["format"]
+    tensors[tensor].flat[1] = np.nan
+    write_tensors(half / CHECKPOINT, tensors, FORMAT, facts)
+    said = rf"checkpoint\.safetensors is not a whole .* \(tensor '{tensor}' holds nan at .* Going on from the checkpo"
+    with pytest.warns(LeadwiseWarning, match=said):
         goes_on(half, whole)
 
 

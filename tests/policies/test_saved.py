@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from damage import damaged_files, with_facts
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
 from leadwise.evaluators.logistic import LogisticEvaluator
@@ -17,7 +18,7 @@ from leadwise.policies.mga import MGA
 from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import allocate
 from leadwise.policies.saved import load_policy
-from leadwise.store import write_tensors
+from leadwise.store import read_tensors, write_tensors
 
 BUDGETS = (2, 3, 5)
 
@@ -105,3 +106,69 @@ def test_kinds_that_are_not_known(tmp_path: Path) -> None:
     write_tensors(path, {}, "something else", {})
     with pytest.raises(InputError, match=r"holds 'something else', not 'leadwise policy 1'"):
         load_policy(path, {}, {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_tensor_is_checked_when_it_is_loaded(
+    policies: dict[str, Any], controlled: LogisticEvaluator, tmp_path: Path, kind: str
+) -> None:
+    policies[kind].save(tmp_path / "whole.safetensors")
+    files = list(damaged_files(tmp_path / "whole.safetensors", FORMAT, undefined=("gains",)))
+    assert len(files) > (0 if kind == "random-subset" else 12)
+    for path, name in files:
+        with pytest.raises(InputError) as refusal:
+            load_policy(path, {"controlled": controlled}, policies)
+        said = str(refusal.value)
+        assert said.startswith(f"{path} is not a whole policy ("), said
+        assert f"tensor '{name}' " in said or "is due" in said, "of two lengths that differ, either may be wrong"
+        assert said.endswith("; save it again.")
+
+
+def test_memory_of_ccga_that_holds_nothing(
+    policies: dict[str, Any], controlled: LogisticEvaluator, tmp_path: Path
+) -> None:
+    path = tmp_path / "policy.safetensors"
+    policies["ccga"].save(path)
+    tensors, facts = read_tensors(path, FORMAT)
+    del facts["format"], facts["known_gains"]  # as files were before it was kept: records have all leads
+    write_tensors(path, tensors, FORMAT, facts)
+    load_policy(path, {"controlled": controlled}, {})
+    emptied = {
+        "no states": {name: tensor[:0] for name, tensor in tensors.items()},
+        "nothing known": tensors | {"gains": np.full_like(tensors["gains"], np.nan)},
+        "everything known": tensors | {"gains": np.zeros_like(tensors["gains"])},
+        "no leads": tensors | {"sizes": np.zeros_like(tensors["sizes"])},
+        "too many leads": tensors | {"sizes": tensors["sizes"] + 11},
+    }
+    for other in emptied.values():
+        write_tensors(path, other, FORMAT, facts)
+        with pytest.raises(InputError, match=r"policy.safetensors is not a whole policy \(tensor '(sizes|gains)' "):
+            load_policy(path, {"controlled": controlled}, {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        ("mga", {"unit": 0}),
+        ("mga", {"unit": "1"}),
+        ("mga", {"settings": []}),
+        ("mga", {"settings": {"first_lead": ["aVX"], "network": {}}}),
+        ("mga", {"settings": {"first_lead": ["aVR"], "budgets": [99], "network": {}}}),
+        ("mga", {"settings": {"first_lead": ["aVR"], "network": {"hidden": 10**12}}}),
+        ("mga", {"target": "controlled"}),
+        ("mga", {"target": None}),
+        ("mga", {"kind": ["mga"]}),
+        ("ccga", {"settings": {"first_lead": ["aVR"], "neighbours": 0}}),
+        ("ccga", {"known_gains": 0}),
+        ("random-subset", {"settings": {"seed": 2**64}}),
+        ("random-subset", {"settings": {"seed": 0.5}}),
+        ("cohort-state", {"settings": 3}),
+        ("cohort-state", {"policy": []}),
+    ],
+)
+def test_facts_are_checked_too(
+    policies: dict[str, Any], controlled: LogisticEvaluator, tmp_path: Path, kind: str, facts: dict[str, Any]
+) -> None:
+    policies[kind].save(tmp_path / "whole.safetensors")
+    with pytest.raises(InputError, match=r"facts\.safetensors "):
+        load_policy(with_facts(tmp_path / "whole.safetensors", FORMAT, **facts), {"controlled": controlled}, policies)

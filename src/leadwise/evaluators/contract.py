@@ -88,6 +88,15 @@ def evaluator_sha256(evaluator: Any) -> str | None:
     return None if digest is None else str(digest)
 
 
+def check_facts(labels: Any, sampling_rate: Any) -> None:
+    """Raise ValueError unless these can be an evaluator's labels and sampling rate."""
+    named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if not named or not labels or len(set(labels)) != len(labels):
+        raise ValueError(f"labels are {labels}, where different names are due")
+    if isinstance(sampling_rate, bool) or not isinstance(sampling_rate, int | float) or sampling_rate <= 0:
+        raise ValueError(f"the sampling rate is {sampling_rate}, where a number of samples per second is due")
+
+
 def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -> None:
     """Raise `InputError`, a line for each complaint, unless an evaluator keeps the contract on some of these records.
 

@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import register_evaluator
+from leadwise.evaluators.contract import check_facts, register_evaluator
 from leadwise.evaluators.masks import frozen_masks, random_masks
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
 from leadwise.metrics import calibration_line
-from leadwise.store import read_tensors, write_tensors
+from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
 FORMAT = "leadwise logistic evaluator 1"
 
@@ -145,13 +145,21 @@ class LogisticEvaluator:
     def load(cls, path: Path) -> "LogisticEvaluator":
         """Read what `save` wrote."""
         tensors, facts = read_tensors(path, FORMAT)
-        try:
+        with whole_file(path, "logistic evaluator"):
             evaluator = cls(**facts["settings"])
             evaluator.labels, evaluator.sampling_rate = facts["labels"], facts["sampling_rate"]
+            check_facts(evaluator.labels, evaluator.sampling_rate)
+            labels, statistics = len(evaluator.labels), len(evaluator.statistics)
+            due = {
+                "mean": (12, statistics),
+                "scale": (12, statistics),
+                "weights": (labels, 12, statistics),
+                "mask_weights": (labels, 12),
+                "intercept": (labels,),
+            }
+            check_tensors(tensors, {name: ("<f8", shape) for name, shape in due.items()})
             for name in _TENSORS:
                 setattr(evaluator, f"{name}_", tensors[name])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path} is not a whole evaluator ({error!r}); save the evaluator again.") from None
         return evaluator
 
     @property

@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float, Float16, Float32, Float64, Int
 from scipy.special import expit
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError, one_line
-from leadwise.evaluators.contract import register_evaluator
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import check_facts, register_evaluator
 from leadwise.evaluators.engines import BATCH, Engine, build_engine
-from leadwise.store import read_tensors, write_tensors
+from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
     from leadwise.evaluators.masked_resnet import MaskedResNet1D
@@ -100,19 +100,31 @@ class NetworkEvaluator:
     @classmethod
     def load(cls, path: Path, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
         """Read what `save` wrote."""
+        import torch
+
+        from leadwise.evaluators.masked_resnet import MaskedResNet1D
+
         tensors, facts = read_tensors(path, FORMAT)
-        try:
-            weights = {name[8:]: value for name, value in tensors.items() if name.startswith("weights.")}
+        with whole_file(path, "network evaluator"):
             settings = {name: facts[name] for name in _SETTINGS}
-            evaluator = cls(
-                **settings, mean=tensors["mean"], scale=tensors["scale"], weights=weights, engine=engine, device=device
-            )
-            if not (evaluator.mean.shape == evaluator.scale.shape == (12,)):
-                raise ValueError("mean and scale need one number a lead")
-            evaluator.network()
-        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-            raise InputError(f"{path} is not a whole network evaluator ({one_line(error)}); save it again.") from None
-        return evaluator
+            check_facts(settings["labels"], settings["sampling_rate"])
+            if not all(isinstance(width, int) and width > 0 for width in settings["widths"]):
+                raise ValueError(f"widths are {settings['widths']}, where numbers of channels are due")
+            with torch.device("meta"):  # shapes without memory, however many channels a file claims
+                state = MaskedResNet1D(len(settings["labels"]), settings["widths"]).state_dict()
+            due: dict[str, tuple[str, tuple[int, ...]]] = {"mean": ("<f8", (12,)), "scale": ("<f8", (12,))}
+            due |= {
+                f"weights.{name}": ("<f2", tuple(value.shape))
+                for name, value in state.items()
+                if value.is_floating_point()
+            }
+            check_tensors(tensors, due)
+            for name, value in tensors.items():
+                if name.endswith("running_var") and (value < 0).any():
+                    raise ValueError(f"tensor '{name}' holds {value.min()}, where a variance is due")
+            weights = {name[8:]: value for name, value in tensors.items() if name.startswith("weights.")}
+            mean, scale = tensors["mean"], tensors["scale"]
+            return cls(**settings, mean=mean, scale=scale, weights=weights, engine=engine, device=device)
 
     def on(self, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
         """The same evaluator, computed by another engine."""

@@ -30,7 +30,7 @@ from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import STATISTICS, lead_statistics
 from leadwise.metrics import nll
 from leadwise.progress import Bar, progress
-from leadwise.store import atomic_file, read_tensors, remove_drafts, write_tensors
+from leadwise.store import atomic_file, check_tensors, read_tensors, remove_drafts, whole_file, write_tensors
 
 FORMAT = "leadwise training checkpoint 1"
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.safetensors", "checkpoint.before.safetensors"
@@ -312,13 +312,7 @@ class Training:
         """Keep all that the next step needs; the checkpoint before it stays, in case this one comes to harm."""
         if not self.directory:
             return
-        moments = {
-            f"{moment}.{key}": self.optimiser.state[weight][moment]
-            for key, weight in self.network.named_parameters()
-            for moment in _MOMENTS
-        }
-        tensors = {f"network.{key}": value for key, value in self._state().items()} | moments
-        tensors |= {f"averaged.{key}": value for key, value in self.averaged.items()}
+        tensors = self._kept()
         if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
             return  # the next step will find that its loss is no number, and say so
         newest = self.directory / CHECKPOINT
@@ -328,6 +322,16 @@ class Training:
         best = None if self.best is None else self.best.facts["epoch"]
         facts |= {"seconds": self.seconds, "machine": machine(), "best": best}
         write_tensors(newest, {key: tensor.cpu().numpy() for key, tensor in tensors.items()}, FORMAT, facts)
+
+    def _kept(self) -> dict[str, Tensor]:
+        """All tensors of a checkpoint, as they stand; before the first step there are no moments yet, but zeros."""
+        moments = {
+            f"{moment}.{key}": self.optimiser.state.get(weight, {}).get(moment, torch.zeros_like(weight))
+            for key, weight in self.network.named_parameters()
+            for moment in _MOMENTS
+        }
+        tensors = {f"network.{key}": value for key, value in self._state().items()} | moments
+        return tensors | {f"averaged.{key}": value for key, value in self.averaged.items()}
 
     def _resume(self) -> None:
         """Go on from the newest checkpoint that is whole."""
@@ -340,6 +344,11 @@ class Training:
                 continue
             try:
                 tensors, facts = read_tensors(path, FORMAT)
+                with whole_file(path, FORMAT):
+                    if facts["training"] == json.loads(json.dumps(self.facts)):
+                        check_tensors(
+                            tensors, {key: ("<f4", tuple(value.shape)) for key, value in self._kept().items()}
+                        )
             except InputError as error:
                 damaged[path] = str(error)
                 continue

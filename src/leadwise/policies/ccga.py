@@ -20,12 +20,11 @@ from leadwise.policies.learned import (
     identity,
     ranking_of_all,
     read_policy,
-    whole_file,
 )
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import memory_file
 from leadwise.policies.states import candidate_gains, random_states
-from leadwise.store import write_tensors
+from leadwise.store import check_tensors, whole_file, write_tensors
 
 
 @register_policy("ccga")
@@ -60,6 +59,8 @@ class CCGA:
     ) -> None:
         self.target, self.first_lead = target, ranking_of_all(first_lead)
         self.state_evaluator = target if state_evaluator is None else state_evaluator
+        if neighbours < 1:
+            raise InputError(f"A mean over {neighbours} neighbours is impossible; take one or more.")
         self.name, self.states, self.neighbours = name or self.kind, states, neighbours
         self.budgets, self.seed = checked_budgets(budgets), seed
 
@@ -102,6 +103,7 @@ class CCGA:
             "settings": {name: getattr(self, name) for name in names},
             "target": identity(self.target),
             "state_evaluator": identity(self.state_evaluator),
+            "known_gains": int(np.isfinite(self.gains_).sum()),
         }
         tensors = {"logits": self.logits_, "sizes": self.sizes_, "gains": self.gains_}
         write_tensors(path, tensors, FORMAT, facts)
@@ -110,10 +112,24 @@ class CCGA:
     def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "CCGA":
         """Read what `save` wrote; the evaluators must be those it was trained with, by hash."""
         target = state_evaluator if target is None else target
-        with whole_file(path):
+        with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
             check_identity(path, facts, state_evaluator=state_evaluator, target=target)
             policy = cls(target, state_evaluator=state_evaluator, **facts["settings"])
+            labels = len(state_evaluator.labels)
+            due = {
+                "logits": ("<f8", ("states", labels)),
+                "sizes": ("<i8", ("states",)),
+                "gains": ("<f8", ("states", 12)),
+            }
+            check_tensors(tensors, due, undefined=["gains"])
+            sizes = tensors["sizes"]
+            if not len(sizes) or sizes.min() < 1 or sizes.max() > 11:
+                raise ValueError("tensor 'sizes' needs states with 1 to 11 acquired leads")
+            # files without this number are of records that have all leads
+            known = facts.get("known_gains", int((12 - sizes).sum()))
+            if np.isfinite(tensors["gains"]).sum() != known:
+                raise ValueError("tensor 'gains' holds NaN for a lead that could come next, or a number for another")
             policy._remember(tensors["logits"], tensors["sizes"], tensors["gains"])
         return policy
 

@@ -10,12 +10,12 @@ from jaxtyping import Float64, Int, UInt64
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.scoring import Scorer
-from leadwise.evaluators.statistics import lead_moments, lead_statistics
+from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
 from leadwise.leads import LeadSet, lead_index
 from leadwise.policies.contract import build_policy, register_policy
-from leadwise.policies.learned import FORMAT, read_policy, whole_file
+from leadwise.policies.learned import FORMAT, read_policy
 from leadwise.policies.observation import Observation
-from leadwise.store import write_tensors
+from leadwise.store import check_tensors, whole_file, write_tensors
 
 
 class CohortState:
@@ -107,13 +107,19 @@ class CohortState:
     @classmethod
     def load(cls, path: Path, policy: Any) -> "CohortState":
         """Read what `save` wrote, around the same trained policy."""
-        with whole_file(path):
+        with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
             if facts["policy"] != policy.name:
                 raise InputError(f"{path} is about policy {facts['policy']}, not {policy.name}; give it that one.")
+            labels = len(policy.state_evaluator.labels)
+            due = {"bits": ("<i8", ("sets",)), "averages": ("<f8", ("sets", labels))}
+            check_tensors(tensors, due | {"statistics": ("<f8", (12, len(STATISTICS)))})
+            bits, averages = tensors["bits"], tensors["averages"]
+            if not (len(bits) and bits.min() > 0 and bits.max() < 4096 and averages.min() >= 0 and averages.max() <= 1):
+                raise ValueError("tensors 'bits' and 'averages' need lead sets and their probabilities")
             control = cls(policy, **facts["settings"])
             control._scorer, control.statistics_ = None, tensors["statistics"]
-            control.averages_ = dict(zip(tensors["bits"].tolist(), tensors["averages"], strict=True))
+            control.averages_ = dict(zip(bits.tolist(), averages, strict=True))
         return control
 
 
@@ -136,8 +142,8 @@ class RandomSubset:
     budget_agnostic = True
 
     def __init__(self, seed: int = 0, name: str = "random-subset") -> None:
-        if seed < 0:
-            raise InputError(f"The seed of random leads cannot be {seed}; give 0 or a larger whole number.")
+        if not (isinstance(seed, int) and 0 <= seed < 2**64):
+            raise InputError(f"The seed of random leads cannot be {seed}; give a whole number from 0 to 2^64 − 1.")
         self.seed, self.name = seed, name
 
     def fit(self, _train: Records | None = None, _validation: Records | None = None) -> "RandomSubset":
@@ -158,8 +164,10 @@ class RandomSubset:
     @classmethod
     def load(cls, path: Path) -> "RandomSubset":
         """Read what `save` wrote."""
-        with whole_file(path):
-            return cls(**read_policy(path, cls.kind)[1]["settings"])
+        with whole_file(path, "policy"):
+            tensors, facts = read_policy(path, cls.kind)
+            check_tensors(tensors, {})
+            return cls(**facts["settings"])
 
 
 def _mix(x: UInt64[np.ndarray, "..."]) -> UInt64[np.ndarray, "..."]:

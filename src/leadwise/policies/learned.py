@@ -1,8 +1,7 @@
 """What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,13 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index
 from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, check_budget, memory_file
 from leadwise.policies.states import States, random_states
-from leadwise.store import read_tensors, write_tensors
+from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -161,12 +161,17 @@ class LearnedPolicy(ABC):
     def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "LearnedPolicy":
         """Read what `save` wrote; the evaluators must be those it was trained with, by hash."""
         target = state_evaluator if target is None else target
-        with whole_file(path):
+        with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
             check_identity(path, facts, state_evaluator=state_evaluator, target=target)
             settings = facts["settings"]
             network = StateNetwork(**settings.pop("network"))
             policy = cls(target, state_evaluator=state_evaluator, network=network, **settings)
+            width = 12 * len(STATISTICS) + 12 + len(state_evaluator.labels) + (not cls.budget_agnostic)
+            own = {name: (tensor.dtype.str, tensor.shape) for name, tensor in policy._tensors().items()}
+            check_tensors(tensors, network.tensors_due(width) | own)
+            if not (isinstance(facts["unit"], int | float) and facts["unit"] > 0):
+                raise ValueError(f"its unit is {facts['unit']}, where a number above zero is due")
             policy.unit_ = facts["unit"]
             network.mean_, network.scale_ = tensors["mean"], tensors["scale"]
             policy._take_tensors(tensors)
@@ -266,15 +271,6 @@ def check_identity(path: Path, facts: dict[str, Any], **given: Any) -> None:
                 f"{path} was trained with the {what.replace('_', ' ')} {_shown(facts[what])}; "
                 f"this is {_shown(identity(evaluator))}."
             )
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[None]:
-    """Say so in a sentence if something is not there that `save` would have written."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is not a whole policy ({error!r}); save the policy again.") from None
 
 
 def read_policy(path: Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

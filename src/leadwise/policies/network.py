@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int
 
-from leadwise.evaluators.statistics import lead_moments
+from leadwise.evaluators.statistics import STATISTICS, lead_moments
 from leadwise.progress import progress
 
 if TYPE_CHECKING:
@@ -66,6 +66,15 @@ class StateNetwork:
         """Take mean and deviation of the training role's statistics, of each lead over the records that have it."""
         self.mean_, deviation = lead_moments(statistics, available)
         self.scale_ = np.maximum(deviation, 1e-9)
+
+    def tensors_due(self, width: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Type and shape of all that is kept of a trained network with so many inputs."""
+        outputs = {"0": (self.hidden, width), "3": (self.hidden, self.hidden), "6": (12, self.hidden)}
+        due: dict[str, tuple[str, tuple[int, ...]]] = {
+            name: ("<f8", (12, len(STATISTICS))) for name in ("mean", "scale")
+        }
+        due |= {f"{layer}_weight": ("<f4", shape) for layer, shape in outputs.items()}
+        return due | {f"{layer}_bias": ("<f4", shape[:1]) for layer, shape in outputs.items()}
 
     def inputs(
         self,
