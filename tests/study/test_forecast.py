@@ -7,7 +7,8 @@ import pytest
 
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
-from leadwise.study.forecast import COHORT, amounts, calibrate, disk_use, forecast, role_sizes
+from leadwise.study.feasibility import role_sizes
+from leadwise.study.forecast import COHORT, amounts, calibrate, disk_use, forecast
 from leadwise.study.run import find_plan
 from leadwise.study.stages import search_stage, stages
 from study.test_run import PLAN, finished_run

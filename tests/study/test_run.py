@@ -162,10 +162,10 @@ def test_another_budget_of_the_strong_search_redoes_no_other(copied: Path, tmp_p
 def test_another_synthetic_cohort_is_made_when_the_plan_asks_for_it(tmp_path: Path) -> None:
     plan, directory = tmp_path / "plan.toml", RunDirectory(tmp_path / "run")
     sizes = []
-    for records in (40, 60):
+    for records in (160, 200):
         plan.write_text(PLAN.replace("records = 160", f"records = {records}"))
         sizes.append(len(_synthetic_cohort(read_plan(plan), directory)))
-    assert sizes == [40, 60]
+    assert sizes == [160, 200]
 
 
 # freeze, then look ---------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from leadwise.cohort.dipole import SAMPLES, SAMPLING_RATE, Recordings, frontal_a
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import CohortError
 from leadwise.leads import ELECTRODES, LEADS
+from leadwise.memory import too_large
 from leadwise.progress import progress
 from leadwise.store import exclusive
 
@@ -126,6 +127,8 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
         )
     if seed < 0:
         raise CohortError(f"The seed of a synthetic cohort cannot be {seed}; give 0 or a larger whole number.")
+    for problem in too_large(f"A synthetic cohort of {records:,} records", memory_for(records)):
+        raise CohortError(problem)
     directory = Path(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise CohortError(f"{directory} is not an empty directory; name a new or an empty one for the cohort.")
@@ -147,6 +150,11 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
             for ecg_id, signal in zip(rows + 1, signals, strict=True):
                 _write_record(draft, int(ecg_id), signal)
             advance(len(rows))
+
+
+def memory_for(records: int) -> int:
+    """Bytes of memory that it takes to draw so many patients and recordings; the signals go to the disk in batches."""
+    return 2_000 * records
 
 
 @contextmanager

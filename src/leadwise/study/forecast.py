@@ -28,6 +28,7 @@ from leadwise.references import search_references
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
+from leadwise.study.feasibility import check_plan, role_sizes
 from leadwise.study.run import find_plan, read_cohort, synthetic_place
 from leadwise.study.stages import LOGISTIC, MASK_ROBUST, RECALIBRATED, STRONG, STRONG_MGA, search_stage, shipped, stages
 from leadwise.study.status import run_status
@@ -44,6 +45,7 @@ def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None
     """One row a stage that is still to be done: stage, seconds, bytes on disk. The run is left alone."""
     wanted = read_plan(find_plan(plan))
     whole = read_cohort(wanted, cohort) if wanted.cohort.kind == "ptbxl" else None
+    check_plan(wanted, whole)
     directory = RunDirectory(out)
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"{out} is a file; name a directory for the run.")
@@ -63,13 +65,6 @@ def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None
         for name, parts in work.items()
         if name not in done
     ]
-
-
-def role_sizes(plan: Plan, cohort: Cohort | None) -> dict[str, int]:
-    """Records of each role: as they are, or as a synthetic cohort that is yet to be made will have them."""
-    if cohort is not None:
-        return {role: len(cohort[role]) for role in plan.roles if role in cohort}
-    return {role: (plan.cohort.records or 0) * len(folds) // 10 for role, folds in plan.roles.items()}
 
 
 def already_trained(plan: Plan, cohort: Cohort | None) -> set[str]:
@@ -149,10 +144,10 @@ def amounts(plan: Plan, sizes: Mapping[str, int], trained: set[str]) -> dict[str
 
 def _training(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
     """Steps on crops and on whole records, and the readings by which epochs are compared."""
-    steps, crops = sizes["train"] // recipe.batch, recipe.epochs - recipe.full_epochs
-    measured = crops // recipe.validate_every + recipe.full_epochs
-    readings = measured * sizes["validation"]
-    return {"crop step": crops * steps, "whole step": recipe.full_epochs * steps, "reading": readings}
+    steps, full = sizes["train"] // recipe.batch, min(recipe.full_epochs, recipe.epochs)
+    crops = recipe.epochs - full
+    measured = crops // recipe.validate_every + full
+    return {"crop step": crops * steps, "whole step": full * steps, "reading": measured * sizes["validation"]}
 
 
 def disk_use(plan: Plan, sizes: Mapping[str, int], parameters: float) -> dict[str, float]:

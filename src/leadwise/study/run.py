@@ -23,6 +23,7 @@ from leadwise.run.manifest import write_manifest
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import OUTPUTS, Runner, Stage, Tell, Work, in_order
 from leadwise.store import atomic_file, file_sha256, remove_drafts, replacing
+from leadwise.study.feasibility import check_bundle, check_plan
 from leadwise.study.results import RoleResults, write_frames
 from leadwise.study.stages import Study, stages
 
@@ -43,7 +44,8 @@ def run_study(
     plan = find_plan(plan)
     wanted, directory = read_plan(plan), RunDirectory(out)
     if wanted.cohort.kind == "ptbxl":
-        whole = read_cohort(wanted, cohort)  # before anything is written
+        whole = read_cohort(wanted, cohort)
+    check_plan(wanted, whole if wanted.cohort.kind == "ptbxl" else None)  # before anything is written
     with directory.writing():
         if wanted.cohort.kind == "synthetic":
             whole = _synthetic_cohort(wanted, directory)
@@ -79,6 +81,7 @@ def evaluate_bundle(
         raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
     _check_place(frozen, directory)
     frozen.open(whole)  # a bundle that was changed is refused before anything is written
+    check_bundle(frozen.plan, next(iter(frozen.evaluators.values())).labels, whole, chosen)
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
         ledger = Ledger(directory.ledger)
@@ -136,10 +139,18 @@ def _synthetic_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
     records, seed = plan.cohort.records, plan.cohort.seed
     assert records is not None  # the plan was checked
     made = synthetic_place(plan, directory)
-    if not (made / "ptbxl_database.csv").exists():
+    new = not (made / "ptbxl_database.csv").exists()
+    if new:
         shutil.rmtree(made, ignore_errors=True)  # what a kill may have left
         write_synthetic(made, records=records, seed=seed)
-    return read_cohort(plan, made)
+    whole = read_cohort(plan, made)
+    try:
+        check_plan(plan, whole)  # now that its labels are known
+    except PlanError:
+        if new:
+            shutil.rmtree(made)
+        raise
+    return whole
 
 
 def synthetic_place(plan: Plan, directory: RunDirectory) -> Path:

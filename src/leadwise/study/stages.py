@@ -263,18 +263,19 @@ def _random_subset(work: Work) -> None:
 
 
 def _training_allocations(work: Work) -> None:
-    """What the policies choose for the training records, at every budget that masks are drawn for."""
+    """What the policies choose for the training records, at every budget of random masks that some record has."""
     evaluators = {CONTROLLED: _evaluator(work, CONTROLLED)}
     tensors, train = {}, work.study.cohort["train"]
+    budgets = [k for k in CARDINALITIES if k <= train.available.sum(axis=1).max()]
     for name in ROBUST_TO:
         policy = load_policy(work.inputs[name] / f"{name}.safetensors", evaluators, {})
         chosen = []
-        for allocation in allocate_budgets(policy, train, CARDINALITIES):
+        for allocation in allocate_budgets(policy, train, budgets):
             masks = train.available.copy()  # a record with fewer leads than the budget is read with all it has
             masks[np.isin(train.rows, allocation.records.rows)] = allocation.masks
             chosen.append(masks)
         tensors[name] = np.stack(chosen).astype(np.uint8)
-    write_tensors(work.out / "allocations.safetensors", tensors, ALLOCATIONS_FORMAT, {"budgets": CARDINALITIES})
+    write_tensors(work.out / "allocations.safetensors", tensors, ALLOCATIONS_FORMAT, {"budgets": budgets})
 
 
 def _mask_robust(work: Work) -> None:

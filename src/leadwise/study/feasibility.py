@@ -1,0 +1,218 @@
+"""Whether a plan, or a frozen bundle, can be carried out with a cohort: asked before anything is written."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from leadwise.cohort.cohort import Cohort, Records
+from leadwise.cohort.dipole import SAMPLES
+from leadwise.cohort.roles import SCORED
+from leadwise.cohort.synthetic import memory_for
+from leadwise.errors import PlanError
+from leadwise.evaluators.recipe import Recipe
+from leadwise.leads import LEADS
+from leadwise.memory import too_large
+from leadwise.run.plan import Plan
+
+FITTED = ("train", "validation", "selection")
+"""Roles that no study can do without."""
+SHORTEST = 32
+"""Samples of which the network's last stage sees a single one."""
+
+
+def check_plan(plan: Plan, cohort: Cohort | None) -> None:
+    """Raise `PlanError` with all complaints, one a line; a synthetic cohort that is yet to be made is None."""
+    complaints = plan_complaints(plan, cohort)
+    if complaints:
+        raise PlanError("\n".join(complaints))
+
+
+def check_bundle(plan: Plan, labels: Sequence[str], cohort: Cohort, role: str) -> None:
+    """Raise `PlanError` unless a role can be scored with what was frozen: the bundle's plan, its evaluators' labels."""
+    complaints = [*_label_complaints(labels, cohort), *_role_complaints(cohort[role], plan.budgets)]
+    if complaints:
+        raise PlanError("\n".join(complaints))
+
+
+def plan_complaints(plan: Plan, cohort: Cohort | None) -> list[str]:
+    """A sentence for everything that would stop the study; a synthetic cohort that is yet to be made is None."""
+    sizes = role_sizes(plan, cohort)
+    shape = (5, SAMPLES) if cohort is None else (len(cohort.label_names), cohort.records.length)
+    complaints = [
+        *_missing_roles(plan, cohort),
+        *_batch_complaints(plan, sizes.get("train"), shape[1]),
+        *_memory_complaints(plan, sizes, *shape),
+    ]
+    if cohort is None:
+        return complaints
+    present = [role for role in plan.roles if role in cohort]
+    for role in present:
+        chosen_for = plan.budgets if role in ("selection", *SCORED) else [2]  # to learn, a policy needs a choice
+        complaints += _role_complaints(cohort[role], chosen_for)
+    if "selection" in present:
+        complaints += _candidate_complaints(plan, cohort["selection"])
+    for role in ("train", "validation"):
+        if role in present:
+            complaints += _constant_labels(cohort[role])
+    first = plan.policies.first_lead
+    if first is not None and not any(cohort[role].available[:, LEADS.index(first)].any() for role in present):
+        complaints.append(
+            f"'policies.first_lead' is {first}, which no record of {cohort.source} has; name another lead."
+        )
+    return complaints
+
+
+def role_sizes(plan: Plan, cohort: Cohort | None) -> dict[str, int]:
+    """Records of each role: as they are, or as a synthetic cohort that is yet to be made will have them."""
+    if cohort is not None:
+        return {role: len(cohort[role]) for role in plan.roles if role in cohort}
+    return {role: (plan.cohort.records or 0) * len(folds) // 10 for role, folds in plan.roles.items()}
+
+
+def _missing_roles(plan: Plan, cohort: Cohort | None) -> Iterator[str]:
+    """Roles without folds in the plan, or without records in the cohort; of those that are scored one is enough."""
+
+    def present(role: str) -> bool:
+        return role in plan.roles and (cohort is None or role in cohort)
+
+    needed = [*FITTED] if any(present(role) for role in SCORED) else [*FITTED, SCORED[0]]
+    for role in needed:
+        if role not in plan.roles:
+            yield f"The plan gives no fold to the {role} role, which a study needs; name some in 'roles.{role}'."
+        elif not present(role):
+            assert cohort is not None
+            folds = ", ".join(map(str, plan.roles[role]))
+            yield (
+                f"{cohort.source} has no record for the {role} role, which a study needs: none is in fold {folds}; "
+                "give the role other folds."
+            )
+
+
+def _role_complaints(records: Records, budgets: Sequence[int]) -> Iterator[str]:
+    """What stops a role from being read at these budgets, and from being resampled."""
+    leads, patients = records.available.sum(axis=1), len(np.unique(records.patients))
+    if patients < 2:
+        yield f"{_named(records)} has {patients} patient; a role needs at least two, so that they can be resampled."
+    if not leads.all():
+        without = records.ids[leads == 0]
+        ids = ", ".join(map(str, without[:3])) + (", …" if len(without) > 3 else "")
+        has = "record has no lead" if len(without) == 1 else "records have no lead"
+        yield f"{len(without):,} {has} at all in {records.name} ({ids}); take such records out of the table."
+    beyond = [k for k in budgets if k > leads.max()]
+    if beyond and leads.any():
+        yield (
+            f"No record of {records.name} has {beyond[0]} leads; the most that one has is {leads.max()}, so leave out "
+            "larger budgets."
+        )
+
+
+def _candidate_complaints(plan: Plan, selection: Records) -> Iterator[str]:
+    """Budgets for which no fixed set of leads can be chosen: the records that have enough share too few."""
+    available = selection.available
+    leads = available.sum(axis=1)
+    sharing = [
+        k
+        for k in sorted({1, *plan.budgets, *plan.strong.search})  # 1 for the policies' first lead
+        if (leads >= k).any() and available[leads >= k].all(axis=0).sum() < k
+    ]
+    beyond = [k for k in plan.strong.search if k > leads.max() and k not in plan.budgets]
+    if sharing:
+        yield (
+            f"There is no fixed set of {', '.join(map(str, sharing))} leads: the records of {selection.name} that have "
+            "as many leads have fewer in common; take records that lack other leads than the rest out of the table."
+        )
+    if beyond and leads.any():
+        yield f"No record of {selection.name} has {beyond[0]} leads, which 'strong.search' asks for; leave that out."
+
+
+def _constant_labels(records: Records) -> Iterator[str]:
+    for column, label in enumerate(records.label_names):
+        with_it = int(records.labels[:, column].sum())
+        if with_it in (0, len(records)):
+            how = "no" if not with_it else "every"
+            yield (
+                f"In {records.name} {how} record has the label {label}, so nothing can be fitted for it; a role needs "
+                "records with and without."
+            )
+
+
+def _label_complaints(labels: Sequence[str], cohort: Cohort) -> Iterator[str]:
+    if sorted(labels) != sorted(cohort.label_names):
+        yield (
+            f"The frozen evaluators answer for {', '.join(labels)}, but the labels of {cohort.source} are "
+            f"{', '.join(cohort.label_names)}; score a cohort with the same labels."
+        )
+
+
+def _batch_complaints(plan: Plan, train: int | None, length: int) -> Iterator[str]:
+    for name, recipe in _recipes(plan).items():
+        if train is not None and recipe.batch > train:
+            yield (
+                f"'{name}.batch' is {recipe.batch:,}, but the train role has {train:,} records; take a smaller batch."
+            )
+        if recipe.batch == 1 and min(recipe.crop, length) <= SHORTEST:
+            yield (
+                f"'{name}' reads one record of {min(recipe.crop, length)} samples at a time, from which batch "
+                "normalisation learns nothing; take a larger 'batch' or 'crop'."
+            )
+
+
+def _recipes(plan: Plan) -> dict[str, Recipe]:
+    return {"strong.recipe": plan.strong.recipe, "mask_robust.recipe": plan.mask_robust.recipe}
+
+
+def _memory_complaints(plan: Plan, sizes: Mapping[str, int], labels: int, length: int) -> list[str]:
+    """Numbers of the plan that ask for more memory than there is; rough, from what was measured, and rather too low."""
+    policies, widths, replicates = plan.policies, plan.strong.widths, plan.bootstrap.replicates
+    if plan.cohort.kind == "synthetic" and plan.cohort.records:
+        records = plan.cohort.records
+        complaints = too_large(f"'cohort.records' of {records:,}", memory_for(records))
+        if complaints:
+            return complaints  # with fewer records, the rest may fit
+    train, scored = sizes.get("train", 0), max((sizes[role] for role in SCORED if role in sizes), default=0)
+    hidden, states = policies.hidden, policies.states
+    first_steps = [1 / (k - 1) for k in plan.budgets if k > 1]  # share of states with one lead, the largest group
+    near = min(policies.neighbours, int(states * sum(first_steps) / len(first_steps)))
+    widest = max(range(len(widths)), key=lambda stage: widths[stage])
+    # weights, gradients, two moments, their average, and what is measured, in float32
+    network = too_large(f"'strong.widths.{widest + 1}' of {widths[widest]:,}", 24 * network_parameters(widths, labels))
+    needs = [
+        ("controlled.repeats", plan.controlled.repeats, 4_200 * plan.controlled.repeats * train),
+        ("policies.states", states, 5_000 * states),
+        ("policies.hidden", hidden, 16 * hidden * (hidden + 160) + 24 * hidden * min(policies.batch, states)),
+        ("policies.epochs", policies.epochs, 50 * policies.epochs),
+        ("policies.neighbours", policies.neighbours, 220 * near * scored),
+        # multiplicities as whole numbers and as weights, then the table of replicates while it is put together
+        ("bootstrap.replicates", replicates, replicates * (16 * scored + 50_000 * len(plan.budgets))),
+    ]
+    for name, recipe in _recipes(plan).items():
+        samples = length if recipe.full_epochs else min(recipe.crop, length)
+        needs.append((f"{name}.epochs", recipe.epochs, 1_000 * recipe.epochs))
+        if not network:
+            needs.append((f"{name}.batch", recipe.batch, min(recipe.batch, train) * activation_bytes(widths, samples)))
+    return network + [each for key, number, needed in needs for each in too_large(f"'{key}' of {number:,}", needed)]
+
+
+def activation_bytes(widths: Sequence[int], samples: int) -> int:
+    """What a training keeps for one record until its gradient is taken: what each layer of the network puts out."""
+    kept, length = 3 * widths[0] * samples // 2, samples / 4
+    for width in widths:
+        kept += int(10 * width * length)
+        length /= 2
+    return 4 * kept
+
+
+def network_parameters(widths: Sequence[int], labels: int) -> int:
+    """Number of parameters of a `MaskedResNet1D`, without making one."""
+    stem = 12 * 15 * widths[0] + 2 * widths[0]
+    blocks = 0
+    for stage, (before, width) in enumerate(zip((widths[0], *widths[:-1]), widths, strict=True)):
+        blocks += 7 * before * width + 3 * 7 * width**2 + 8 * width
+        if stage or before != width:
+            blocks += before * width + 2 * width
+    head = widths[-1] + 12
+    return stem + blocks + 2 * head + 128 * head + 128 + 128 * labels + labels
+
+
+def _named(records: Records) -> str:
+    return records.name[0].upper() + records.name[1:]
