@@ -251,6 +251,13 @@ def test_unknown_statistic() -> None:
         LogisticEvaluator(statistics=())
 
 
+def test_records_without_any_lead_teach_nothing(cohort: Cohort) -> None:
+    train = cohort["train"]
+    blind = replace(train.cohort, missing=np.full((len(train.cohort), 12), train.length))
+    with pytest.raises(InputError, match="needs records with and without, and leads that they have"):
+        LogisticEvaluator().fit(blind["train"])
+
+
 def test_missing_leads_are_not_learned_from(cohort: Cohort) -> None:
     """A lead that nobody has gets no weight, and a record with none at all is left out."""
     missing = cohort.missing.copy()

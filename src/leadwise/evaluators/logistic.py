@@ -72,26 +72,26 @@ class LogisticEvaluator:
         """Learn from a role, each record under ``repeats`` random masks, as far as it has the leads."""
         from sklearn.linear_model import LogisticRegression
 
-        labels = records.labels
+        rng = np.random.default_rng(self.seed)
+        masks = np.concatenate([random_masks(len(records), rng) & records.available for _ in range(self.repeats)])
+        seen = masks.any(axis=1)
+        labels = np.tile(records.labels, (self.repeats, 1))[seen]
         for column, label in enumerate(records.label_names):
-            if not len(labels) or labels[:, column].all() or not labels[:, column].any():
+            if labels[:, column].all() or not labels[:, column].any():
                 raise InputError(
-                    f"No evaluator can learn {label} from {records.name}: it needs records with and without."
+                    f"No evaluator can learn {label} from {records.name}: it needs records with and without, and leads "
+                    "that they have."
                 )
         chosen = lead_statistics(records)[..., self._columns]
         self.labels, self.sampling_rate = records.label_names, records.sampling_rate
         self.mean_, deviation = lead_moments(chosen, records.available)
         self.scale_ = np.maximum(deviation, 1e-9)
-        rng = np.random.default_rng(self.seed)
-        masks = np.concatenate([random_masks(len(records), rng) & records.available for _ in range(self.repeats)])
         z = np.tile(self._standardised(chosen), (self.repeats, 1, 1)) * masks[..., None]
         inputs = np.concatenate([z.reshape(len(masks), -1), masks], axis=1)
-        seen = masks.any(axis=1)
         # Newton comes so near to the one optimum that the answers do not depend on the processor
         settings = {"C": self.strength, "class_weight": self.class_weight, "solver": "newton-cholesky", "tol": 1e-8}
         models = [
-            LogisticRegression(**settings).fit(inputs[seen], np.tile(labels[:, column], self.repeats)[seen])
-            for column in range(labels.shape[1])
+            LogisticRegression(**settings).fit(inputs[seen], labels[:, column]) for column in range(labels.shape[1])
         ]
         self.weights_ = np.array([model.coef_[0, :-12].reshape(12, -1) for model in models])
         self.mask_weights_ = np.array([model.coef_[0, -12:] for model in models])
