@@ -21,6 +21,7 @@ from leadwise.evaluators import network as module
 from leadwise.evaluators.contract import build_evaluator, check_evaluator, detached
 from leadwise.evaluators.masks import frozen_masks
 from leadwise.evaluators.network import FORMAT, NetworkEvaluator, pretrained
+from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import Scorer, score
 from leadwise.evaluators.training import Training
 from leadwise.store import read_tensors, write_tensors
@@ -273,32 +274,57 @@ def test_a_file_of_another_format(evaluator: NetworkEvaluator, tmp_path: Path) -
 
 
 def test_a_network_that_does_not_ship() -> None:
-    assert pretrained("stronk") is None
+    for name, remedy in (("stronk", "did you mean 'strong'?"), ("nonsense", "there are mask-robust, strong.")):
+        with pytest.raises(InputError) as refusal:
+            pretrained(name)
+        assert str(refusal.value) == f"No network ships under the name '{name}'; {remedy}"
+    with pytest.raises(InputError, match="No network ships under the name 'controlled'"):
+        pretrained("controlled")
 
 
 def test_a_network_that_ships(evaluator: NetworkEvaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator.save(tmp_path / "pretrained" / "evaluators" / "tiny.safetensors")
     monkeypatch.setattr(module, "files", lambda package: tmp_path if package == "leadwise" else None)
-    found = pretrained("tiny")
-    assert found is not None
-    assert found.sha256 == evaluator.sha256
+    assert pretrained("tiny").sha256 == evaluator.sha256
 
 
-@pytest.mark.parametrize(
-    "other", [None, "nothing", "name", "seed", "recipe", "widths", "labels", "train", "validation"]
-)
-def test_the_shipped_network_is_for_the_training_that_it_came_out_of(
+@pytest.mark.parametrize("other", [None, "train", "validation"])
+def test_the_shipped_network_is_for_the_records_that_it_was_trained_on(
     small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch, other: str | None
 ) -> None:
-    """Only if nothing differs; else there is a new training of these records."""
+    """For others there is a new training."""
     train, validation = small_cohort["train"], small_cohort["validation"]
-    facts = json.loads(json.dumps(Training(train, validation).facts)) | {"epoch": 47, "nll": 0.3}
+    facts = {"train": train.sha256, "validation": validation.sha256}
     shipped, trained = tiny_evaluator(facts=facts | ({other: "another"} if other else {})), tiny_evaluator(1)
     asked: list[Training] = []
-    monkeypatch.setattr(module, "pretrained", lambda: None if other == "nothing" else shipped)
+    monkeypatch.setattr(module, "pretrained", lambda: shipped)
     monkeypatch.setattr(Training, "run", lambda training: asked.append(training) or trained)
     assert build_evaluator("strong", train, validation) is (trained if other else shipped)
     assert [(each.train, each.validation) for each in asked] == ([(train, validation)] if other else [])
+
+
+@pytest.mark.parametrize(
+    "other", [None, "name", "seed", "recipe", "epochs_compared_with", "widths", "labels", "train", "validation"]
+)
+def test_a_training_knows_what_it_would_make(small_cohort: Cohort, other: str | None) -> None:
+    """Only if nothing differs, and nothing is left unsaid."""
+    training = Training(small_cohort["train"], small_cohort["validation"])
+    facts = json.loads(json.dumps(training.facts)) | {"epoch": 47, "nll": 0.3}
+    assert training.made(tiny_evaluator(facts=facts | ({other: "another"} if other else {}))) == (other is None)
+    unsaid = {name: value for name, value in facts.items() if name != other}
+    assert training.made(tiny_evaluator(facts=unsaid)) == (other is None)
+
+
+def test_epochs_are_compared_as_the_recipe_has_it(small_cohort: Cohort) -> None:
+    for batches, said in ((16, "batch statistics of their own"), (0, "averaged batch statistics")):
+        training = Training(small_cohort["train"], small_cohort["validation"], recipe=Recipe(norm_batches=batches))
+        assert training.facts["epochs_compared_with"] == said
+
+
+@pytest.mark.parametrize("name", ["strong", "mask-robust"])
+def test_what_ships_does_not_say_how_its_epochs_were_compared(name: str) -> None:
+    """So no run may take it as its own training's."""
+    assert "epochs_compared_with" not in pretrained(name).facts
 
 
 def test_records_of_another_cohort(records: Records, evaluator: NetworkEvaluator) -> None:

@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float, Float16, Float32, Float64, Int
 from scipy.special import expit
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import InputError, right_one
 from leadwise.evaluators.contract import check_facts, register_evaluator
 from leadwise.evaluators.engines import BATCH, Engine, build_engine
-from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
+from leadwise.store import check_tensors, read_format, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
     from leadwise.evaluators.masked_resnet import MaskedResNet1D
@@ -196,10 +196,13 @@ class _PreparedNetwork:
         return self.evaluator._read(self.evaluator.standardised(self.signals.millivolts(positions)), masks)
 
 
-def pretrained(name: str = "strong") -> NetworkEvaluator | None:
-    """The network that ships under this name, trained on PTB-XL's folds 1 to 6; None if none does."""
-    path = Path(str(files("leadwise") / "pretrained" / "evaluators" / f"{name}.safetensors"))
-    return NetworkEvaluator.load(path) if path.exists() else None
+def pretrained(name: str = "strong") -> NetworkEvaluator:
+    """The network that ships under this name, trained on PTB-XL's folds 1 to 6."""
+    directory = Path(str(files("leadwise") / "pretrained" / "evaluators"))
+    networks = {path.stem: path for path in sorted(directory.glob("*.safetensors")) if read_format(path) == FORMAT}
+    if name not in networks:
+        raise InputError(f"No network ships under the name '{name}'; {right_one(name, networks)}")
+    return NetworkEvaluator.load(networks[name])
 
 
 @register_evaluator("strong")
@@ -207,5 +210,6 @@ def _strong(train: Records, validation: Records) -> NetworkEvaluator:
     """The shipped network, if these are the records that it was trained on; else a new one, which takes an hour."""
     from leadwise.evaluators.training import Training
 
-    training, shipped = Training(train, validation), pretrained()
-    return shipped if shipped is not None and training.made(shipped) else training.run()
+    shipped = pretrained()
+    same = (shipped.facts.get("train"), shipped.facts.get("validation")) == (train.sha256, validation.sha256)
+    return shipped if same else Training(train, validation).run()

@@ -35,6 +35,7 @@ from leadwise.store import atomic_file, check_tensors, read_tensors, remove_draf
 FORMAT = "leadwise training checkpoint 1"
 CHECKPOINT, CHECKPOINT_BEFORE = "checkpoint.safetensors", "checkpoint.before.safetensors"
 BEST, HISTORY = "best.safetensors", "history.jsonl"
+OWN_STATISTICS, AVERAGED_STATISTICS = "batch statistics of their own", "averaged batch statistics"
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -96,6 +97,7 @@ class Training:
             "name": name,
             "seed": seed,
             "recipe": recipe.model_dump(),
+            "epochs_compared_with": OWN_STATISTICS if recipe.norm_batches else AVERAGED_STATISTICS,
             "widths": list(widths),
             "labels": list(train.label_names),
             "train": train.sha256,
@@ -118,7 +120,11 @@ class Training:
         self.best: NetworkEvaluator | None = None
 
     def made(self, evaluator: NetworkEvaluator) -> bool:
-        """Whether an evaluator came out of just this training."""
+        """Whether an evaluator says of itself that it came out of just this training.
+
+        Weights that do not say how their epochs were compared are not known to have: those that ship as ``strong`` are
+        of the right recipe, but their epochs were compared with other batch statistics than they have.
+        """
         return {name: evaluator.facts.get(name) for name in self.facts} == json.loads(json.dumps(self.facts))
 
     def run(self, checkpoint_seconds: float = 180.0) -> NetworkEvaluator:

@@ -169,9 +169,7 @@ def shipped(
 ) -> NetworkEvaluator | None:
     """The network that ships under a name, if it was trained just as the plan says, on just these records."""
     ready = pretrained(name)
-    if ready is None or not _training(plan, cohort, name, seed, recipe, allocations or {}, None).made(ready):
-        return None
-    return ready
+    return ready if _training(plan, cohort, name, seed, recipe, allocations or {}, None).made(ready) else None
 
 
 def _trained(work: Work, name: str, seed: int, recipe: Recipe, allocations: dict[str, np.ndarray]) -> NetworkEvaluator:
