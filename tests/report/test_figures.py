@@ -211,14 +211,38 @@ def test_diagrams_name_the_lead_the_budget_and_the_evaluators() -> None:
     assert r"D_{\mathrm{stronger}} - D_{\mathrm{strong}}" in alike
 
 
-def test_modal_sets_are_dots_bars_and_shares(results: dict[str, pd.DataFrame]) -> None:
-    ax = plot_modal_sets(results["modal_sets"], top=2)
-    chosen = [list(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) < 12]
-    assert chosen == [[0, 1, 3, 6], [2, 3, 7, 10]]
+def test_modal_sets_are_dots_bars_and_shares_of_every_policy(results: dict[str, pd.DataFrame]) -> None:
+    frame = results["modal_sets"]
+    other = frame.assign(policy="mine", leads=["aVR V6"] * 3, share=[0.6, 0.1, 0.1])
+    ax = plot_modal_sets(pd.concat([frame, other]), top=2)
+    chosen = [list(line.get_xdata()) for line in ax.lines if line.get_linestyle() == "-" and len(line.get_xdata()) < 12]
+    sets = [[0, 1, 3, 6], [2, 3, 7, 10], [3, 11], [3, 11]]
+    assert [each for each in chosen if each != [0, 1]] == sets
     widths = [bar.get_width() for bar in ax.patches]
-    assert widths[0] / widths[1] == pytest.approx(2.0)
-    assert [text.get_text() for text in ax.texts] == ["30.0%", "15.0%"]
+    assert np.array(widths) / widths[0] == pytest.approx([1, 0.5, 2, 1 / 3])
+    assert [text.get_text() for text in ax.texts] == ["30.0%", "15.0%", "60.0%", "10.0%"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["ECG-on-Demand", "mine"]
     assert "audit role" in words(ax)
+    (alone,) = plot_modal_sets(pd.concat([frame, other]), policies=["mine"], top=1).get_yticklabels()
+    assert alone.get_text() == "mine"
+
+
+def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
+    results: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As the paper letters them: (c) sets, (d) the oracle's first lead, (e) its headroom."""
+    sets = results["modal_sets"]
+    everyone = pd.concat([sets.assign(policy=name) for name in ("ccga", "mga", "ecg-on-demand", "mine")])
+    drawn: list[Figure] = []
+    write = figures._write
+    monkeypatch.setattr(figures, "_write", lambda figure, *rest: (drawn.append(figure), write(figure, *rest)))
+    draw_figures(results | {"modal_sets": everyone}, tmp_path)
+    axes = {ax.get_title(loc="left")[:3]: ax for ax in drawn[0].axes}
+    assert list(axes) == ["(a)", "(b)", "(c)", "(d)", "(e)"]
+    labels = [tick.get_text() for tick in axes["(c)"].get_yticklabels()]
+    assert labels == ["ECG-on-Demand", "MGA", "CCGA", "mine"]
+    assert "First lead of the oracle" in axes["(d)"].get_title(loc="left")
+    assert "headroom" in axes["(e)"].get_title(loc="left")
 
 
 def test_headroom_marks_the_oracle_as_not_deployable(results: dict[str, pd.DataFrame]) -> None:

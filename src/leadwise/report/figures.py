@@ -131,16 +131,22 @@ class _Shown:
 def _figure1(shown: _Shown) -> Figure:
     figure = Figure(figsize=(PAGE, 7.2), layout="constrained")
     # rows of their own, so that the diagrams need not leave room for the labels of the axes below them
-    diagrams, curves, bars = figure.subfigures(3, 1, squeeze=False, height_ratios=(2.5, 2.7, 1.6)).ravel()
-    panels = [*diagrams.subplots(1, 2), *curves.subplots(1, 2, width_ratios=(1.1, 1)), bars.subplots()]
-    policy = next(iter(shown.policies("modal_sets", _PAIR)), _PAIR[0])
+    diagrams, choices = figure.subfigures(2, 1, squeeze=False, height_ratios=(2.5, 4.3)).ravel()
+    sets, oracle = choices.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1)).ravel()
+    panels = [*diagrams.subplots(1, 2), sets.subplots(), *oracle.subplots(2, 1)]
     plot_acquisition_loop(panels[0], shown.first_lead)
     plot_transfer(panels[1], shown.baseline, shown.evaluator)
-    plot_modal_sets(shown.frame("modal_sets"), panels[2], policy, shown.budget("modal_sets"))
-    plot_headroom(shown.frame("headroom"), panels[3], shown.reader("headroom"))
-    plot_first_lead(shown.frame("headroom"), panels[4], shown.reader("headroom"))
+    modal_sets = shown.frame("modal_sets")
+    plot_modal_sets(modal_sets, panels[2], _in_order(policies_in(modal_sets)), shown.budget("modal_sets"))
+    plot_first_lead(shown.frame("headroom"), panels[3], shown.reader("headroom"))
+    plot_headroom(shown.frame("headroom"), panels[4], shown.reader("headroom"))
     _letter(panels)
     return figure
+
+
+def _in_order(policies: Sequence[str]) -> list[str]:
+    """Those of the paper first."""
+    return sorted(policies, key=lambda name: _TRIO.index(name) if name in _TRIO else len(_TRIO))
 
 
 def _figure2(shown: _Shown) -> Figure:
@@ -215,8 +221,9 @@ _FIGURES: dict[str, tuple[Callable[[_Shown], Figure], str, str]] = {
     "figure1": (
         _figure1,
         "How leads are acquired, what is frozen, and the headroom",
-        "Diagrams of the acquisition loop and of the frozen policy read by another evaluator; the most frequent lead "
-        "sets of a policy; NLL of the best fixed set and of oracles over budgets; the oracle's first lead.",
+        "Diagrams of (a) the acquisition loop and (b) the frozen policy read by another evaluator; (c) the most "
+        "frequent lead sets of each policy; (d) the oracle's first lead; (e) NLL of the best fixed set and of oracles "
+        "over budgets. Oracles see the labels and cannot be deployed.",
     ),
     "figure2": (
         _figure2,
