@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from analysis.coverage import records_of
 from leadwise.cohort.plots import plot_ecg
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
@@ -32,6 +33,22 @@ def test_paper_speed_gain_and_dimming(pristine_tree: Path) -> None:
         np.testing.assert_allclose(np.diff(y), 10 * np.diff(signal), atol=1e-4, err_msg="10 mm/mV")
         assert (line.get_color() == "#1a1a1a") == (label in observed)
     plt.close(figure)
+
+
+@pytest.mark.parametrize("millivolts", [6.0, -6.0])
+@pytest.mark.parametrize("lead", ["V4", "II"])
+def test_no_wave_leaves_the_paper(lead: str, millivolts: float) -> None:
+    """However high the wave of an upper lead or deep that of the rhythm strip, the paper is made to hold it."""
+    signals = np.zeros((1, 12, 1000), dtype=np.int16)
+    signals[0, LEADS.index(lead), 760:765] = 1000 * millivolts
+    ax = plot_ecg(records_of(np.arange(1), np.zeros((1, 2), dtype=bool), signals))
+    low, high = ax.get_ylim()
+    traces = np.concatenate([np.array(line.get_ydata()) for line in ax.lines])
+    assert low + 5 <= traces.min()
+    assert traces.max() <= high - 5
+    assert (high - 150) % 5 == 0
+    assert np.array(ax.figure.get_size_inches())[1] * 25.4 == pytest.approx(high)
+    plt.close(ax.figure)
 
 
 def test_draws_into_given_axes(pristine_tree: Path) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import LeadwiseError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _GRID = (("I", "aVR", "V1", "V4"), ("II", "aVL", "V2", "V5"), ("III", "aVF", "V3", "V6"))
 _MM_PER_SECOND, _MM_PER_MILLIVOLT = 25, 10
-_ROW_MM, _PULSE_MM, _MARGIN_MM = 35, 8, 5
+_ROW_MM, _PULSE_MM, _MARGIN_MM, _SQUARE_MM = 35, 8, 5, 5
 _PAPER, _FINE, _COARSE, _INK, _DIM = "#fffaf8", "#f6d5ce", "#eaa89c", "#1a1a1a", "#c3b7b4"
 
 
@@ -22,7 +22,8 @@ def plot_ecg(record: Records, observed: LeadSet = ALL_LEADS, ax: "Axes | None" =
     """Draw one record at 25 mm/s and 10 mm/mV: three rows of four leads, and lead II as a rhythm strip.
 
     Each lead of the upper rows shows its own quarter of the recording, so that time runs on along a row. Leads that
-    are not in ``observed`` are dimmed. Without ``ax`` the figure has the true size of the paper in print.
+    are not in ``observed`` are dimmed. Paper is added above and below where a wave would leave it. Without ``ax`` the
+    figure has the true size of the paper in print.
     """
     import matplotlib.pyplot as plt
 
@@ -35,22 +36,33 @@ def plot_ecg(record: Records, observed: LeadSet = ALL_LEADS, ax: "Axes | None" =
     millivolts = record.signals.millivolts(slice(None))[0].astype(np.float64)
     seconds = record.length / record.sampling_rate
     width = _PULSE_MM + seconds * _MM_PER_SECOND + 2 * _MARGIN_MM
+    quarter = record.length // 4
+    parts = [np.arange(column * quarter, (column + 1) * quarter) for column in range(4)]
+    strips = [dict(zip(names, parts, strict=True)) for names in _GRID] + [{"II": np.arange(record.length)}]
+    # the paper's baseline is a lead's own median, as an analogue recorder's high-pass filter would have it
+    waves = (millivolts - np.median(millivolts, axis=1, keepdims=True)) * _MM_PER_MILLIVOLT
+    baselines = np.array([_MARGIN_MM + (3.45 - row) * _ROW_MM for row in range(4)])
+    ends = [
+        base + extreme(waves[LEADS.index(name), part])
+        for base, strip in zip(baselines, strips, strict=True)
+        for name, part in strip.items()
+        for extreme in (np.min, np.max)
+    ]
     height = 4 * _ROW_MM + 2 * _MARGIN_MM
+    below, above = (
+        _SQUARE_MM * max(0, np.ceil(over / _SQUARE_MM))
+        for over in (_MARGIN_MM - min(ends), max(ends) + _MARGIN_MM - height)
+    )
+    baselines, height = baselines + below, height + below + above
     if ax is None:
         figure = plt.figure(figsize=(width / 25.4, height / 25.4))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     _draw_paper(ax, width, height)
-
-    quarter = record.length // 4
-    for row, names in enumerate(_GRID):
-        baseline = height - _MARGIN_MM - (row + 0.55) * _ROW_MM
+    for baseline, strip in zip(baselines, strips, strict=True):
         _draw_pulse(ax, baseline)
-        for column, name in enumerate(names):
-            part = np.arange(column * quarter, (column + 1) * quarter)
-            _draw_lead(ax, name, name in observed, millivolts, part, record.sampling_rate, baseline)
-    baseline = _MARGIN_MM + 0.45 * _ROW_MM
-    _draw_pulse(ax, baseline)
-    _draw_lead(ax, "II", "II" in observed, millivolts, np.arange(record.length), record.sampling_rate, baseline)
+        for name, part in strip.items():
+            x = _MARGIN_MM + _PULSE_MM + part / record.sampling_rate * _MM_PER_SECOND
+            _draw_lead(ax, name, name in observed, x, baseline, waves[LEADS.index(name), part])
     caption = f"record {record.ids[0]}   25 mm/s   10 mm/mV"
     ax.text(width - _MARGIN_MM, 1.5, caption, ha="right", va="bottom", fontsize=7, color=_INK)
     return ax
@@ -72,18 +84,8 @@ def _draw_pulse(ax: "Axes", baseline: float) -> None:
 
 
 def _draw_lead(
-    ax: "Axes",
-    name: str,
-    seen: bool,
-    millivolts: Float[np.ndarray, "12 t"],
-    part: Int[np.ndarray, " s"],
-    rate: float,
-    baseline: float,
+    ax: "Axes", name: str, seen: bool, x: Float[np.ndarray, " s"], baseline: float, wave: Float[np.ndarray, " s"]
 ) -> None:
-    signal = millivolts[LEADS.index(name)]
-    x = _MARGIN_MM + _PULSE_MM + part / rate * _MM_PER_SECOND
-    # the paper's baseline is the lead's own median, as an analogue recorder's high-pass filter would have it
-    y = baseline + (signal[part] - np.median(signal)) * _MM_PER_MILLIVOLT
     colour = _INK if seen else _DIM
-    ax.plot(x, y, color=colour, linewidth=0.7, solid_joinstyle="round")
+    ax.plot(x, baseline + wave, color=colour, linewidth=0.7, solid_joinstyle="round")
     ax.text(x[0] + 0.8, baseline + 0.36 * _ROW_MM, name, va="center", fontsize=8, weight="bold", color=colour)
