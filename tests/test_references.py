@@ -24,7 +24,14 @@ from leadwise.errors import InputError, LeadwiseError, SealedRole
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.scoring import score
 from leadwise.leads import CLINICAL_SETS, LEADS, LeadSet
-from leadwise.references import BUDGETS, MATCHED_METRICS, References, search_references, subset_metrics
+from leadwise.references import (
+    BUDGETS,
+    MATCHED_METRICS,
+    References,
+    quick_metrics,
+    search_references,
+    subset_metrics,
+)
 
 Found = dict[tuple[int, ...], tuple[float, float, float]]
 
@@ -331,6 +338,52 @@ def test_questions_without_an_answer(searched: References) -> None:
         searched.ranking("nll", 4)
 
 
+@settings(max_examples=30)
+@given(st.data())
+def test_ties_are_broken_alike_however_the_shards_came(data: st.DataObject) -> None:
+    """Metrics that agree to 1e-12 are ties; then NLL decides, then the order of the leads."""
+    close = st.sampled_from([0.1, 0.1 + 3e-13, 0.1 - 3e-13, 0.2])
+    sets = [leads for k in (1, 2) for leads in combinations(range(12), k)]
+    found = {leads: tuple(data.draw(close) for _ in MATCHED_METRICS) for leads in sets}
+    rows = [(len(leads), LeadSet.of(leads).bits, *found[leads]) for leads in data.draw(st.permutations(sets))]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+    bounds = list(zip([0, *cuts], [*cuts, len(rows)], strict=True))
+    shared = data.draw(st.integers(0, 5))  # shards may have lead sets in common
+    shards = [
+        References("x", pd.DataFrame(rows[a : b + shared], columns=["k", "bits", *MATCHED_METRICS]), {1: 0, 2: 0})
+        for a, b in bounds
+    ]
+    merged = References.merged(shards)
+    assert [LeadSet(bits).indices for bits in merged.candidates["bits"]] == sets
+    for metric in MATCHED_METRICS:
+        for k in (1, 2):
+            ranking = [LeadSet(bits).indices for bits in merged.ranking(metric, k)["bits"]]
+            assert ranking == order_of(found, metric, k)
+
+
+def test_what_cannot_be_merged(searched: References) -> None:
+    other = replace(searched, candidates=searched.candidates.assign(nll=searched.candidates["nll"] + 1e-9))
+    for searches, sentence in (
+        ([], r"Searches of one evaluator can be merged; these are of none\."),
+        ([searched, replace(searched, evaluator="b")], r"Searches .* can be merged; these are of b, controlled\."),
+        ([searched, replace(searched, left_out={2: 5})], r"Searches of controlled .*: at k = 2 one left out 0 records"),
+        ([searched, other], r"Searches of controlled cannot be merged: they differ in 'I', so they are of different"),
+    ):
+        with pytest.raises(InputError, match=f"^{sentence}"):
+            References.merged(searches)
+    twice = pd.concat([searched.candidates, other.candidates.tail(1)])
+    with pytest.raises(InputError, match=r"^The lead set 'V4 V5 V6' is twice among the candidates of controlled\.$"):
+        replace(searched, candidates=twice)
+
+
+def test_what_is_printed_has_leads_by_name(searched: References) -> None:
+    best = "; ".join(f"{k}: {searched.best('nll', k)}" for k in (1, 2, 3))
+    assert repr(searched) == f"<References of controlled, best by NLL for each k: {best}>"
+    ranking = searched.ranking("brier", 3)
+    assert list(ranking) == ["leads", "nll", "brier", "ece", "margin", "k", "bits"]
+    assert ranking["leads"].to_list() == [str(LeadSet(bits)) for bits in ranking["bits"]]
+
+
 # missing leads -------------------------------------------------------------------------------------------------------
 
 
@@ -407,6 +460,11 @@ def test_an_interrupted_search_goes_on(
     idle = Plain(controlled)
     pd.testing.assert_frame_equal(search_references(idle, selection, (1, 2), ledger).candidates, whole.candidates)
     assert idle.asked == 0
+
+
+def test_a_ledger_may_be_named_by_text(cohort: Cohort, controlled: LogisticEvaluator, tmp_path: Path) -> None:
+    search_references(controlled, cohort["selection"], [1], str(tmp_path / "ledger.jsonl"))
+    assert len(lines(tmp_path / "ledger.jsonl")) == 13
 
 
 def test_a_finished_search_can_be_widened(cohort: Cohort, controlled: LogisticEvaluator, tmp_path: Path) -> None:
@@ -486,9 +544,20 @@ def test_a_file_that_is_no_ledger_is_left_alone(
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(content)
-    with pytest.raises(InputError, match=rf"^{path} is not the ledger of a search; name another file\.$"):
+    with pytest.raises(InputError, match=rf"^{path} is not the ledger of a search; remove it, or name an"):
         search_references(controlled, cohort["selection"], [1], path)
     assert path.read_text() == content
+
+
+def test_quick_metrics_are_those_of_a_search(cohort: Cohort, controlled: LogisticEvaluator) -> None:
+    for records in (cohort["selection"], without(cohort, {0: "I", 3: "12-lead", 7: "V1 V2 V3 V4 V5 V6 aVF"})):
+        found = search_references(controlled, records, [3]).candidates.set_index("bits")
+        for leads in map(LeadSet.parse, ("II aVL aVR", "I II V2", "V4 V5 V6")):
+            metrics = quick_metrics(controlled, records, leads)
+            assert bool(metrics) == (leads.bits in found.index)
+            for metric, value in metrics.items():
+                assert value == pytest.approx(found.loc[leads.bits, metric], abs=1e-12)
+    assert quick_metrics(Plain(controlled), cohort["selection"], LeadSet.parse("I II V2")) == {}
 
 
 # files ---------------------------------------------------------------------------------------------------------------
@@ -502,7 +571,8 @@ def test_a_file_keeps_everything_to_the_bit(searched: References, tmp_path: Path
     assert loaded.budgets == searched.budgets
     pd.testing.assert_frame_equal(loaded.candidates, searched.candidates, check_exact=True)
     pd.testing.assert_frame_equal(loaded.frame, searched.frame, check_exact=True)
-    loaded.save(tmp_path / "again.csv")
+    loaded.save(str(tmp_path / "again.csv"))
+    assert repr(References.load(str(tmp_path / "again.csv"))) == repr(searched)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "references.csv").read_bytes()
 
 

@@ -6,7 +6,7 @@ Ties are broken by the metric, then by NLL, both rounded to 1e-12, then by the l
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,22 +33,44 @@ _BYTES_AT_ONCE = 8 << 20
 """Probabilities of so many lead sets are held at once that they take about this much: it fits the processor's cache."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class References:
     """Every candidate of a search with its metrics, and so the best of them."""
 
     evaluator: str
     candidates: pd.DataFrame
-    """One row a lead set: k, bits, nll, brier, ece; within k in lexicographic order."""
+    """One row a lead set: k, bits, nll, brier, ece; by k, then in lexicographic order, whatever order was given."""
     left_out: dict[int, int]
     """For each k, how many records were left out because they have fewer leads."""
 
+    def __post_init__(self) -> None:
+        bits = self.candidates["bits"].to_numpy(dtype=np.int64)
+        # of two sets of one size, that comes first which has the first lead in which they differ
+        lexicographic = -((bits[:, None] >> np.arange(12) & 1) @ (1 << np.arange(12)[::-1]))
+        order = np.lexsort((lexicographic, self.candidates["k"]))
+        twice = np.flatnonzero(np.diff(bits[order]) == 0)
+        if len(twice):
+            leads = LeadSet(int(bits[order][twice[0]]))
+            raise InputError(f"The lead set '{leads}' is twice among the candidates of {self.evaluator}.")
+        object.__setattr__(self, "candidates", self.candidates.iloc[order].reset_index(drop=True))
+
+    def __repr__(self) -> str:
+        best = "; ".join(f"{k}: {self.best('nll', k)}" for k in self.budgets)
+        return f"<References of {self.evaluator}, best by NLL for each k: {best}>"
+
     def best(self, metric: str, k: int) -> LeadSet:
         """The reference for a metric and a budget."""
-        return LeadSet(int(self.ranking(metric, k)["bits"].iloc[0]))
+        return LeadSet(int(self._ranked(metric, k)["bits"].iloc[0]))
 
     def ranking(self, metric: str, k: int) -> pd.DataFrame:
-        """All candidates of size k, best first, with their margin to the best."""
+        """All candidates of size k, best first: leads, metrics, margin to the best, and k and bits."""
+        ranked = self._ranked(metric, k)
+        leads = [str(LeadSet(int(bits))) for bits in ranked["bits"]]
+        ranked = ranked.assign(leads=leads, margin=ranked[metric] - ranked[metric].iloc[0])
+        return ranked[["leads", *MATCHED_METRICS, "margin", "k", "bits"]]
+
+    def _ranked(self, metric: str, k: int) -> pd.DataFrame:
+        """The candidates of size k, best first."""
         if metric not in MATCHED_METRICS:
             raise InputError(f"References are matched to {', '.join(MATCHED_METRICS)}; '{metric}' is none of them.")
         of_size = self.candidates[self.candidates["k"] == k].reset_index(drop=True)
@@ -56,8 +78,7 @@ class References:
             raise InputError(f"The search for {self.evaluator} has no sets of {k} leads; search that budget too.")
         # candidates are in lexicographic order within k, and a stable sort keeps it
         order = np.lexsort((of_size["nll"].round(12), of_size[metric].round(12)))
-        ranked = of_size.iloc[order].reset_index(drop=True)
-        return ranked.assign(margin=ranked[metric] - ranked[metric].iloc[0])
+        return of_size.iloc[order].reset_index(drop=True)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -65,25 +86,25 @@ class References:
         rows = []
         for k in self.budgets:
             for metric in MATCHED_METRICS:
-                ranked = self.ranking(metric, k)
+                ranked = self._ranked(metric, k)
                 leads, value = str(LeadSet(int(ranked["bits"].iloc[0]))), float(ranked[metric].iloc[0])
                 rows.append((self.evaluator, metric, k, leads, value, len(ranked)))
         return pd.DataFrame(rows, columns=["evaluator", "metric", "k", "leads", "value", "candidates"])
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write every candidate as CSV: evaluator, k, left_out, leads, nll, brier, ece."""
         leads = [str(LeadSet(int(bits))) for bits in self.candidates["bits"]]
         table = self.candidates.assign(
             evaluator=self.evaluator, leads=leads, left_out=self.candidates["k"].map(self.left_out)
         )
-        with atomic_file(path) as draft:
+        with atomic_file(Path(path)) as draft:
             write_csv(table[["evaluator", "k", "left_out", "leads", *MATCHED_METRICS]], draft)
 
     @classmethod
-    def load(cls, path: Path) -> "References":
+    def load(cls, path: str | Path) -> "References":
         """Read what `save` wrote, to the bit."""
         try:
-            with path.open(newline="") as file:
+            with Path(path).open(newline="") as file:
                 rows = list(csv.DictReader(file))
             candidates, left_out = [], {int(row["k"]): int(row["left_out"]) for row in rows}
             for line, row in enumerate(rows, start=2):
@@ -94,19 +115,33 @@ class References:
                     raise ValueError(f"line {line} is of another search than the lines before")
                 candidates.append((k, leads.bits, *values))
             table = pd.DataFrame(candidates, columns=["k", "bits", *MATCHED_METRICS])
-            twice = table["bits"][table["bits"].duplicated()]
-            if len(twice):
-                raise ValueError(f"the set {LeadSet(int(twice.iloc[0]))} stands twice")
             return cls(text_of_csv(rows[0]["evaluator"]), table, left_out)
         except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
-            raise InputError(f"{path} is not a table of references ({error}); search them again.") from None
+            reason = str(error).removesuffix(".")
+            raise InputError(f"{path} is not a table of references ({reason}); search them again.") from None
 
     @classmethod
     def merged(cls, searches: Sequence["References"]) -> "References":
-        """Searches of one evaluator for different budgets as one."""
-        parts = sorted(searches, key=lambda each: each.budgets)
-        left_out = {k: count for part in parts for k, count in part.left_out.items()}
-        return cls(parts[0].evaluator, pd.concat([part.candidates for part in parts], ignore_index=True), left_out)
+        """Searches of one evaluator on the same records as one; they may have lead sets in common."""
+        names = sorted({each.evaluator for each in searches})
+        if len(names) != 1:
+            raise InputError(f"Searches of one evaluator can be merged; these are of {', '.join(names) or 'none'}.")
+        left_out: dict[int, int] = {}
+        for each in searches:
+            for k, count in each.left_out.items():
+                if left_out.setdefault(k, count) != count:
+                    raise InputError(
+                        f"Searches of {names[0]} cannot be merged: at k = {k} one left out {left_out[k]} records and "
+                        f"another {count}, so they are of different records."
+                    )
+        candidates = pd.concat([each.candidates for each in searches], ignore_index=True).drop_duplicates()
+        differing = candidates["bits"][candidates["bits"].duplicated()]
+        if len(differing):
+            raise InputError(
+                f"Searches of {names[0]} cannot be merged: they differ in '{LeadSet(int(differing.iloc[0]))}', so "
+                "they are of different records or of another evaluator of that name."
+            )
+        return cls(names[0], candidates, left_out)
 
     @property
     def budgets(self) -> list[int]:
@@ -127,8 +162,25 @@ class References:
         return pd.DataFrame(rows)
 
 
+Several = References | Mapping[str, References] | Iterable[References]
+"""References of one evaluator or of several, by themselves, in a list or in a mapping."""
+
+
+def by_evaluator(references: Several) -> dict[str, References]:
+    """References by the name of their evaluator; several searches of one evaluator are merged."""
+    if isinstance(references, References):
+        return {references.evaluator: references}
+    given = references.values() if isinstance(references, Mapping) else references
+    groups: dict[str, list[References]] = {}
+    for each in given if isinstance(given, Iterable) else [given]:
+        if not isinstance(each, References):
+            raise InputError(f"References are what search_references gives, one or several; this is {each!r}.")
+        groups.setdefault(each.evaluator, []).append(each)
+    return {name: References.merged(group) if len(group) > 1 else group[0] for name, group in groups.items()}
+
+
 def search_references(
-    evaluator: Any, records: Records, budgets: Sequence[int] = BUDGETS, ledger: Path | None = None
+    evaluator: Any, records: Records, budgets: Sequence[int] = BUDGETS, ledger: str | Path | None = None
 ) -> References:
     """Score every lead set of every budget on ``records``.
 
@@ -138,7 +190,7 @@ def search_references(
     """
     budgets = sorted(set(budgets))
     groups = list(_groups(records, budgets))
-    done = _Ledger(ledger, evaluator, records) if ledger else None
+    done = _Ledger(Path(ledger), evaluator, records) if ledger else None
     rows = []
     with progress("Searching lead sets", sum(len(masks) for _, _, masks in groups)) as advance:
         for k, kept, masks in groups:
@@ -150,14 +202,31 @@ def search_references(
             found = dict(known)
             advance(int((~todo).sum()))
             for part, values in _metrics_of(scorer, labels, masks[todo]):
-                for one, row in zip(bits[todo][part].tolist(), values.tolist(), strict=True):
-                    found[one] = row
-                    if done:
-                        done.add(one, row)
+                new = dict(zip(bits[todo][part].tolist(), values.tolist(), strict=True))
+                found |= new
+                if done:
+                    done.add(new)
                 advance(len(values))
             rows += [(k, int(b), *found[int(b)]) for b in bits]
     left_out = {k: len(records) - len(kept) for k, kept, _ in groups}
     return References(evaluator_name(evaluator), pd.DataFrame(rows, columns=["k", "bits", *MATCHED_METRICS]), left_out)
+
+
+def quick_metrics(evaluator: Any, records: Records, leads: LeadSet) -> dict[str, float]:
+    """Metrics of one lead set without a search.
+
+    There are none under an evaluator that takes its time, which reads one lead set after the other, nor where a record
+    with as many leads lacks one of these.
+    """
+    enough = records.available.sum(axis=1) >= len(leads)
+    kept = records.select(enough)
+    if not len(kept) or (leads.mask & ~kept.available).any():
+        return {}
+    scorer = Scorer(evaluator, kept)
+    if not scorer.at_once:
+        return {}
+    (values,) = subset_metrics(kept.labels, scorer.subsets(leads.mask[None]))
+    return dict(zip(MATCHED_METRICS, values.tolist(), strict=True))
 
 
 def subset_metrics(labels: Labels, probabilities: Float64[np.ndarray, "s n l"]) -> Float64[np.ndarray, "s 3"]:
@@ -237,14 +306,15 @@ class _Ledger:
             first, *lines = [json.loads(line) for line in whole.splitlines()]
             self.values = {int(bits): [float(value) for value in metrics] for bits, *metrics in lines}
         except (ValueError, TypeError):
-            raise InputError(f"{path} is not the ledger of a search; name another file.") from None
+            raise InputError(f"{path} is not the ledger of a search; remove it, or name another file.") from None
         if first != head:
             raise InputError(f"{path} belongs to the search of another evaluator or other records; name another file.")
         os.truncate(path, len(whole))
 
-    def add(self, bits: int, metrics: list[float]) -> None:
-        self.values[bits] = metrics
+    def add(self, metrics: dict[int, list[float]]) -> None:
+        """Keep the metrics of some lead sets, by their bits."""
+        self.values |= metrics
         with self.path.open("a") as file:
-            file.write(json.dumps([bits, *metrics]) + "\n")
+            file.write("".join(json.dumps([bits, *values]) + "\n" for bits, values in metrics.items()))
             file.flush()
             os.fsync(file.fileno())
