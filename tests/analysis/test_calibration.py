@@ -177,6 +177,18 @@ def test_what_cannot_be_compared(records: Records) -> None:
             calibration_frame(readings, "second", [mga, other], FIXED)
 
 
+def test_records_without_a_lead_of_the_fixed_set_are_left_out(records: Records) -> None:
+    missing = np.zeros((len(records), 12), dtype=int)
+    missing[::3, FIXED.indices[0]] = 3
+    gapped = varied_records(patients=60, seed=4, missing=missing)
+    allocation = Allocation(gapped, "mga", "first", np.tile([0, 8, 9], (len(gapped), 1)))
+    kept = np.arange(len(gapped)) % 3 > 0
+    whole = calibration_frame(Readings(gapped, [Reader("second")]), "second", [allocation], FIXED)
+    part = Allocation(gapped.select(kept), "mga", "first", allocation.order[kept])
+    expected = calibration_frame(Readings(gapped, [Reader("second")]), "second", [part], FIXED)
+    pd.testing.assert_frame_equal(whole, expected)
+
+
 def test_reliability_points(records: Records, arms: dict[str, np.ndarray]) -> None:
     y = records.labels
     frame = reliability_frame(y, arms, records.label_names)

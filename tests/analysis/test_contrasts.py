@@ -1,9 +1,13 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from analysis.coverage import Reader, varied_records
 from leadwise.analysis.bootstrap import SUM_METRICS, Estimate, PatientBootstrap
@@ -106,6 +110,11 @@ def by_hand(
 
 def fixed_masks(records: Records, leads: LeadSet) -> np.ndarray:
     return np.array([[lead in leads.indices for lead in range(12)]] * len(records))
+
+
+def in_order(interactions: pd.DataFrame) -> pd.DataFrame:
+    """Rows by cell, however the list of contrasts was ordered."""
+    return interactions.sort_values(["policy", "k", "metric"], ignore_index=True)
 
 
 def check(estimate: Estimate, point: float, replicates: np.ndarray) -> None:
@@ -311,16 +320,13 @@ def test_the_two_convenient_functions(records: Records, references: dict[str, Re
     full = Readings(records, READERS.values())
     expected = contrasts(full, [allocation], references.values(), metrics=["brier"])
     pd.testing.assert_frame_equal(
-        contrast(allocation, READERS["second"], references["second"], "brier"),
+        contrast(allocation, READERS["second"], references["second"], "brier")[CONTRASTS.split()],
         contrasts_frame(each for each in expected if each.evaluator == "second"),
         rtol=1e-12,
     )
-    foreign = contrast(allocation, READERS["second"], references["first"]).iloc[0]
-    assert (foreign["evaluator"], foreign["reference_evaluator"], foreign["metric"]) == ("second", "first", "nll")
     wanted = interactions_frame(expected, "third", "first")
-    for given in (references, list(references.values()), iter(references.values())):
-        answer = interaction(allocation, READERS["third"], READERS["first"], given, "brier")
-        pd.testing.assert_frame_equal(answer, wanted, rtol=1e-12)
+    answer = interaction(allocation, READERS["third"], READERS["first"], references, "brier")
+    pd.testing.assert_frame_equal(answer[INTERACTIONS.split()], wanted, rtol=1e-12)
     # a family of one: θ ± c s, c the 95th percentile of |θ* − θ| / s, so that s cancels
     d = {each.evaluator: each.delta for each in expected}
     estimate = d["third"] - d["first"]
@@ -329,6 +335,229 @@ def test_the_two_convenient_functions(records: Records, references: dict[str, Re
     np.testing.assert_allclose(
         (row["lo_simultaneous"], row["hi_simultaneous"]), (estimate.value - half, estimate.value + half)
     )
+
+
+def test_one_or_many_references_will_do(records: Records, references: dict[str, References]) -> None:
+    allocation, many = some_allocation(records, "mga", 3, 1), list(references.values())
+    wanted = contrast(allocation, READERS["second"], references["second"])
+    for several in (references, many, many[::-1], iter(many), [references["second"]]):
+        pd.testing.assert_frame_equal(contrast(allocation, READERS["second"], several), wanted)
+    wanted = interaction(allocation, READERS["third"], READERS["first"], references)
+    for several in (many, many[::-1], iter(many)):
+        pd.testing.assert_frame_equal(interaction(allocation, READERS["third"], READERS["first"], several), wanted)
+    of_one = interaction(allocation, READERS["third"], READERS["first"], references["second"], reference="second")
+    d = [contrast(allocation, READERS[name], many, reference="second")["delta"].iloc[0] for name in ("third", "first")]
+    assert of_one["interaction"].iloc[0] == d[0] - d[1]
+    readings = Readings(records, [READERS["second"]])
+    assert len(contrasts(readings, [allocation], references["second"])) == 3
+    with pytest.raises(
+        InputError, match=r"^References are what search_references gives, one or several; this is 'a\.csv'"
+    ):
+        contrast(allocation, READERS["second"], iter(["a.csv"]))  # type: ignore[arg-type]
+
+
+def test_searches_of_one_evaluator_are_taken_together(records: Records, references: dict[str, References]) -> None:
+    whole = references["first"]
+    parts = [replace(whole, candidates=whole.candidates[whole.candidates["k"] == k]) for k in (3, 2)]
+    for k in (2, 3):
+        allocation = some_allocation(records, "mga", k, 1)
+        pd.testing.assert_frame_equal(
+            contrast(allocation, READERS["first"], parts), contrast(allocation, READERS["first"], whole)
+        )
+
+
+def test_a_contrast_uses_the_evaluators_own_references_unless_others_are_named(
+    records: Records, references: dict[str, References]
+) -> None:
+    allocation = some_allocation(records, "mga", 3, 1)
+    sentence = (
+        r"^There are no references of evaluator 'second'; search them first, or ask with reference= for those of "
+    )
+    for foreign, there in (
+        (references["first"], "first"),
+        ([references["third"], references["first"]], "third, first"),
+    ):
+        with pytest.raises(InputError, match=rf"{sentence}{there}\.$"):
+            contrast(allocation, READERS["second"], foreign)
+        with pytest.raises(InputError, match=rf"{sentence}{there}\.$"):
+            interaction(allocation, READERS["second"], READERS["first"], foreign)
+    with pytest.raises(InputError, match=r"^There are no references of evaluator 'second'; search them first\.$"):
+        contrast(allocation, READERS["second"], [])
+    asked = contrast(allocation, READERS["second"], references["first"], reference="first").iloc[0]
+    assert (asked["evaluator"], asked["reference_evaluator"], asked["metric"]) == ("second", "first", "nll")
+    own = contrast(allocation, READERS["second"], references).iloc[0]
+    assert own["reference_evaluator"] == "second"
+    assert own["delta"] != asked["delta"]
+
+
+def test_an_evaluator_is_not_its_own_baseline(
+    records: Records, references: dict[str, References], found: dict[str, list[Contrast]]
+) -> None:
+    for ask in (
+        lambda: interaction(some_allocation(records, "mga", 2, 0), READERS["first"], READERS["first"], references),
+        lambda: interactions_frame(found["own"], "first", "first"),
+    ):
+        with pytest.raises(InputError, match=r"^'first' cannot be its own baseline; an interaction is between two"):
+            ask()
+
+
+@settings(max_examples=20)
+@given(st.permutations(range(3 * 4 * 9)), st.randoms())
+def test_interactions_do_not_depend_on_the_order_of_contrasts(
+    found: dict[str, list[Contrast]], ece_matched: list[Contrast], order: list[int], random: Random
+) -> None:
+    """Whatever else is in the list: other references, other reference metrics, a contrast twice."""
+    several = [each for each in found["own"] if each.metric in ("nll", "brier", "ece")]
+    several += [each for each in found["first"] if each.metric == "nll"] + random.sample(several, 24)
+    several = [(several + ece_matched)[at] for at in order if at < len(several + ece_matched)]
+    expected = interactions_frame(
+        [each for each in found["own"] if each.metric in ("nll", "brier", "ece")], "third", "first"
+    )
+    answer = interactions_frame(several, "third", "first")
+    pd.testing.assert_frame_equal(in_order(answer), in_order(expected), check_exact=True)
+
+
+@pytest.fixture(scope="module")
+def ece_matched(readings: Readings, allocations: list[Allocation], references: dict[str, References]) -> list[Contrast]:
+    return contrasts(readings, allocations, references, reference_metric="ece")
+
+
+def test_interactions_keep_reference_metrics_apart(
+    found: dict[str, list[Contrast]], ece_matched: list[Contrast]
+) -> None:
+    own = interactions_frame([*ece_matched, *found["own"]], "second", "first")
+    pd.testing.assert_frame_equal(in_order(own), in_order(interactions_frame(found["own"], "second", "first")))
+    frame = interactions_frame([*found["own"], *ece_matched], "second", "first", reference_metric="ece")
+    d = {(e.allocation.policy, e.allocation.k, e.metric, e.evaluator): e.delta.value for e in ece_matched}
+    for row in frame[~frame["metric"].str.match(r"ece\d")].to_dict("records"):
+        cell = row["policy"], row["k"], row["metric"]
+        assert row["interaction"] == d[(*cell, "second")] - d[(*cell, "first")]
+    with pytest.raises(InputError, match="with the reference 'own' for brier on the same records"):
+        interactions_frame(ece_matched, "second", "first", reference_metric="brier")
+
+
+def test_equal_allocations_are_one_whoever_made_them(
+    readings: Readings, allocations: list[Allocation], references: dict[str, References]
+) -> None:
+    parts = []
+    for name in ("second", "first"):
+        again = [
+            Allocation(replace(each.records), each.policy, each.trained_on, each.order.copy()) for each in allocations
+        ]
+        parts += contrasts(readings, again, references, evaluators=[name])
+    whole = contrasts(readings, allocations, references, evaluators=["first", "second"])
+    answers = [in_order(interactions_frame(each, "second", "first")) for each in (parts, whole)]
+    pd.testing.assert_frame_equal(*answers, check_exact=True)
+
+
+def test_what_differs_in_records_choices_or_resample_is_not_subtracted(
+    readings: Readings, records: Records, allocations: list[Allocation], references: dict[str, References]
+) -> None:
+    one = allocations[0]
+    base = contrasts(readings, [one], references, evaluators=["first"])
+    part = records.select(slice(0, 30))
+    other_draw = Readings(records, READERS.values(), PatientBootstrap(records, REPLICATES, seed=1))
+    for other, where in (
+        (Allocation(records, one.policy, one.trained_on, one.order[::-1].copy()), readings),
+        (Allocation(part, one.policy, one.trained_on, one.order[:30]), readings),
+        (one, other_draw),
+    ):
+        with pytest.raises(InputError, match="under both 'second' and 'first' with the reference 'own' on the same"):
+            interactions_frame(
+                [*base, *contrasts(where, [other], references, evaluators=["second"])], "second", "first"
+            )
+
+
+def test_records_of_another_role_are_not_read(readings: Readings, references: dict[str, References]) -> None:
+    others = varied_records(patients=60, seed=5)  # more than the role has
+    with pytest.raises(InputError, match=r"^Record 90 of the whole cohort is not among those of the whole cohort\.$"):
+        contrasts(readings, [some_allocation(others, "mga", 2, 0)], references)
+
+
+def test_what_is_printed_is_short_and_says_what_it_is_about(
+    records: Records, references: dict[str, References], found: dict[str, list[Contrast]]
+) -> None:
+    allocation = some_allocation(records, "ecg-on-demand", 3, 1)
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        for frame, what in (
+            (contrast(allocation, READERS["second"], references), "delta"),
+            (interaction(allocation, READERS["third"], READERS["first"], references), "interaction"),
+        ):
+            head = str(frame).splitlines()[0].split()
+            assert head[:3] == ["policy", "k", "metric"]
+            assert head[-3:] == [what, "lo", "hi"]
+    printed = repr(found["own"][0])
+    assert printed.startswith("<Contrast mga, k = 2, nll under first, reference of first: ")
+    assert printed.endswith(f"{found['own'][0].delta.interval[1]:.4g}]>")
+    assert len(printed) < 120
+
+
+# records that lack leads ---------------------------------------------------------------------------------------------
+
+
+def some_gaps(n: int, share: float, without_avr: bool, seed: int) -> np.ndarray:
+    """Missing samples: any lead may be missing anywhere, aVR perhaps everywhere, and some records have no lead."""
+    rng = np.random.default_rng(seed)
+    lacking = rng.random((n, 12)) < share
+    lacking[:, 3] |= without_avr
+    lacking[rng.random(n) < 0.1] = True
+    return 3 * lacking
+
+
+@settings(max_examples=25)
+@given(st.sampled_from([0.01, 0.05, 0.3]), st.booleans(), st.integers(0, 1000))
+def test_both_arms_are_of_records_that_can_give_them(share: float, without_avr: bool, seed: int) -> None:
+    n = len(varied_records(patients=25, seed=3))
+    records = varied_records(patients=25, seed=3, missing=some_gaps(n, share, without_avr, seed))
+    available = records.available
+    references = [some_references(name, seed + number) for number, name in enumerate(("first", "second"))]
+    readings = Readings(records, [READERS["first"], READERS["second"]], PatientBootstrap(records, REPLICATES))
+    for k in (2, 3):
+        enough = records.select(available.sum(axis=1) >= k)
+        order = np.where(enough.available, np.random.default_rng(seed).random((len(enough), 12)), 2).argsort(axis=1)
+        allocation = Allocation(enough, "mga", "first", order[:, :k])
+        needed = np.zeros(12, dtype=bool)
+        for each in references:
+            for metric in ("nll", "brier", "ece"):
+                needed |= each.best(metric, k).mask
+        has = enough.available[:, needed].all(axis=1)
+        if not has.any():
+            with pytest.raises(
+                InputError, match=rf"^No record of .* has all of .*, which mga is .* at k = {k}; search "
+            ):
+                contrasts(readings, [allocation], references)
+            continue
+        kept = enough.select(has)
+        for each in contrasts(readings, [allocation], references):
+            assert each.allocation.records.ids.tolist() == kept.ids.tolist()
+            owner = references[("first", "second").index(each.evaluator)]
+            fixed = read(each.evaluator, kept, fixed_masks(kept, owner.best(each.metric, k)))
+            adaptive = read(each.evaluator, kept, each.allocation.masks)
+            arms = [METRICS[each.metric](kept.labels, p, None) for p in (adaptive, fixed)]
+            np.testing.assert_allclose((each.adaptive.value, each.fixed.value), arms, rtol=0, atol=1e-12)
+            cluster = np.isin(readings.bootstrap.patients, kept.patients)
+            undrawn = readings.bootstrap.multiplicities[:, cluster].sum(axis=1) == 0
+            np.testing.assert_array_equal(np.isnan(each.delta.replicates), undrawn)
+
+
+def test_contrast_and_interaction_count_whom_they_leave_out(
+    records: Records, references: dict[str, References]
+) -> None:
+    own, other = (references[name].best("nll", 3) for name in ("first", "second"))
+    missing = np.zeros((len(records), 12), dtype=int)
+    missing[:4, own.indices[0]] = 3
+    missing[4:6, next(lead for lead in range(12) if lead in other.indices and lead not in own.indices)] = 3
+    every = {lead for metric in ("nll", "brier", "ece") for lead in references["first"].best(metric, 3).indices}
+    gapped = varied_records(patients=40, seed=11, missing=missing)
+    order = np.tile([lead for lead in range(12) if not missing[:, lead].any()][:3], (len(gapped), 1))
+    allocation = Allocation(gapped, "mga", "first", order)
+    one = contrast(allocation, READERS["first"], references).iloc[0]
+    lacking = int((missing[:, sorted(every)] > 0).any(axis=1).sum())
+    assert (one["records"], one["left_out"]) == (len(gapped) - lacking, lacking)
+    both = interaction(allocation, READERS["second"], READERS["first"], references).iloc[0]
+    assert both["left_out"] == 6
+    whole = contrast(some_allocation(records, "mga", 3, 1), READERS["first"], references).iloc[0]
+    assert (whole["records"], whole["left_out"]) == (len(records), 0)
 
 
 def test_on_a_cohort_in_the_layout_of_ptbxl(tmp_path_factory: pytest.TempPathFactory) -> None:

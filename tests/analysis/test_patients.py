@@ -225,6 +225,26 @@ def test_overlap_of_different_patients_is_refused(records: Records, readings: Re
         overlap_frame(*several)
 
 
+def test_records_that_lack_leads(records: Records, readings: Readings) -> None:
+    """One without a lead of the fixed set is left out; the uncertainty is that under the first lead that is there."""
+    missing = np.zeros((len(records), 12), dtype=int)
+    missing[:10, FIXED.indices[1]] = missing[10:90, FIRST.indices[0]] = missing[50:70, 0] = 3
+    gapped = varied_records(patients=129, seed=8, missing=missing)
+    order = np.tile([1, 2, 11], (len(gapped), 1))
+    allocation = Allocation(gapped, "mga", "first", order)
+    effects = patient_effects(readings, "first", allocation, FIXED, ["aVR", "I", "V6"])
+    assert effects.allocation.records.ids.tolist() == gapped.ids[10:].tolist()
+    first = np.repeat([3, 0, 11, 0, 3], [10, 40, 20, 20, len(gapped) - 90])
+    y, p = gapped.labels, [read(gapped, each) for each in (allocation.masks, np.tile(FIXED.mask, (len(gapped), 1)))]
+    adaptive, fixed = (-(y * np.log(each) + ~y * np.log(1 - each)).mean(axis=1) for each in p)
+    alone = read(gapped, np.eye(12, dtype=bool)[first])
+    u = -(alone * np.log(alone) + (1 - alone) * np.log(1 - alone)).mean(axis=1)
+    table = pd.DataFrame({"patient": gapped.patients, "delta": adaptive - fixed, "u": u})[10:].groupby("patient").mean()
+    np.testing.assert_allclose(effects.delta, table["delta"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(effects.uncertainty, table["u"], rtol=0, atol=1e-12)
+    assert len(patients_frame(effects))
+
+
 def test_cumulative_benefit(effects: PatientEffects) -> None:
     frame = cumulative_benefit(effects)
     assert list(frame.columns) == ["policy", "share", "benefit"]

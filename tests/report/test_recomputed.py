@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from leadwise.report.contents import RunContents
+from leadwise.report.contents import Frames, RunContents
+from leadwise.report.methods import describe_methods
 from leadwise.report.recomputed import recomputed_cell
+from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis
+from leadwise.study.results import write_frames
+from study.test_results import gapped_results
 from study.test_run import finished_run
 
 
@@ -45,6 +49,21 @@ def test_every_kind_of_cell_comes_out_again(
     place, problems = found
     assert place.endswith(f"at k = {k}, evaluation role")
     assert problems == []
+
+
+def test_cells_come_out_again_where_records_were_left_out(run: Path, tmp_path: Path) -> None:
+    _, frames = gapped_results(run, tmp_path)
+    (tmp_path / "results").mkdir()
+    write_frames(tmp_path / "results", frames)
+    for evaluator, reference, k in (("strong", "own", 2), ("mask-robust", "controlled", 4)):
+        pair = {"evaluator": evaluator, "baseline": "controlled", "reference": reference}
+        contents = asking(run, policies=["mga"], budgets=[k], metrics=["nll"], **pair)
+        gapped = replace(contents, directory=RunDirectory(tmp_path), results=Frames(tmp_path / "results"))
+        found = recomputed_cell(gapped)
+        assert found is not None
+        assert found[1] == []
+        methods = str(describe_methods(gapped))
+        assert f"{(frames['left_out']['k'] == k).sum()} of the audit role at k = {k}" in methods
 
 
 def test_what_is_not_there_cannot_be_recomputed(run: Path) -> None:

@@ -1,5 +1,6 @@
 """The tables of a study: their columns, how many rows the plan implies, and their numbers from the records alone."""
 
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -7,9 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leadwise.leads import LeadSet
+from leadwise.cohort.cohort import Records
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
-from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, write_frames
+from leadwise.run.bundle import Bundle
+from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, RoleResults, write_frames
 from study.test_run import finished_run
 
 POLICIES = 7
@@ -49,7 +53,7 @@ def test_columns_are_those_of_the_design(tables: dict[str, pd.DataFrame], name: 
 
 def test_every_table_is_there_as_csv_and_parquet(results: Path, tables: dict[str, pd.DataFrame]) -> None:
     more = {"modal_sets", "headroom", "seeds", "boundary", "splits", "reliability", "replicates", "patient_effects"}
-    more |= {"resamples", "gap_closed", "hypotheses", "published", "claims", "claim_cells"}
+    more |= {"resamples", "left_out", "gap_closed", "hypotheses", "published", "claims", "claim_cells"}
     assert set(tables) == set(COLUMNS) | more
     assert {file.stem for file in results.glob("*.csv")} == set(tables) - set(PARQUET_ONLY)
     for file in results.glob("*.csv"):
@@ -133,6 +137,51 @@ def test_every_contrast_can_be_recomputed_from_allocations_and_readings(
         b = metric_of(tables, row.role, row.evaluator, fixed, row.metric)
         np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
         assert row.lo <= row.hi
+
+
+def gapped_results(run: Path, memory: Path) -> tuple[Records, dict[str, pd.DataFrame]]:
+    """The audit role, in which some records lack leads, and its tables by the bundle of a run."""
+    bundle = Bundle(run / "bundle")
+    cohort = read_ptbxl(run / "cohort-160-3", bundle.plan.cohort_roles())
+    missing, rows = cohort.missing.copy(), cohort["audit"].rows
+    for row, leads in zip(rows, ("I II III aVR aVL aVF V1 V2 V3 V4 V5", *LEADS[:9]), strict=False):
+        missing[row, list(LeadSet.parse(leads).indices)] = 1000
+    records = replace(cohort, missing=missing)["audit"]
+    frames = RoleResults(bundle, records, memory).frames()
+    frames["references"] = pd.concat([each.frame for each in bundle.references.values()], ignore_index=True)
+    return records, frames
+
+
+def test_records_that_lack_leads_are_in_neither_arm_and_listed(results: Path, tmp_path: Path) -> None:
+    records, tables = gapped_results(results.parent, tmp_path)
+    searched, lists = tables["references"], []
+    for k in BUDGETS:
+        needed = {lead for leads in searched[searched["k"] == k]["leads"] for lead in leads.split()}
+        has = records.available[:, [LEADS.index(lead) for lead in needed]].all(axis=1)
+        enough = records.available.sum(axis=1) >= k
+        assert 0 < (enough & ~has).sum() < len(records) - 2
+        reasons = np.where(enough, "lacks a lead of a reference", f"fewer than {k} leads")[~(enough & has)]
+        lists += [("audit", k, i, why) for i, why in zip(records.ids[~(enough & has)], reasons, strict=True)]
+    assert list(tables["left_out"].itertuples(index=False, name=None)) == lists
+    best = searched.set_index(["evaluator", "metric", "k"])["leads"]
+    for row in tables["contrasts"].itertuples():
+        allocation = chosen(tables, row.role, row.policy, row.k)
+        allocation = allocation[~allocation["id"].isin([i for _, k, i, _ in lists if k == row.k])]
+        fixed = allocation.assign(leads=best[row.reference_evaluator, row.metric, row.k])
+        a, b = (metric_of(tables, row.role, row.evaluator, arm, row.metric) for arm in (allocation, fixed))
+        np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
+    assert not tables["records"].duplicated(["role", "evaluator", "id", "leads"]).any()
+    for name in ("patients", "calibration", "reliability"):
+        assert len(tables[name]), name
+    counts = tables["patient_effects"].groupby(["policy", "evaluator", "k"])["patient"].nunique()
+    for (_, _, k), count in counts.items():
+        kept = ~np.isin(records.ids, [i for _, at, i, _ in lists if at == k])
+        assert count == len(np.unique(records.patients[kept]))
+
+
+def test_nobody_is_left_out_where_all_records_have_all_leads(tables: dict[str, pd.DataFrame]) -> None:
+    assert list(tables["left_out"].columns) == ["role", "k", "id", "reason"]
+    assert tables["left_out"].empty
 
 
 def test_every_pair_can_be_recomputed(tables: dict[str, pd.DataFrame]) -> None:

@@ -31,12 +31,16 @@ SUM_METRICS = ("nll", "brier", "ece", "ece5", "ece15", "ece20")
 """Metrics that are functions of per-patient sums, and so have intervals."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """A number and what it is in every replicate. Subtracting two estimates pairs their replicates."""
 
     value: float
     replicates: Float64[np.ndarray, " r"]
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.4g} [{low:.4g}, {high:.4g}]"
 
     @property
     def undefined(self) -> int:

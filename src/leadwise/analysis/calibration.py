@@ -34,7 +34,9 @@ def calibration_frame(
     Of each arm: NLL, Brier, ECE in four binnings, ECE of each label, macro |intercept| with the slope fixed at one and
     macro |slope − 1| (and both by label), probability variance, predictive entropy. Of each policy against the fixed
     set: differences of the metrics, by label for the ECE, and the share of the fixed set's variance that it keeps.
+    Records that lack a lead of the fixed set are left out.
     """
+    allocations = [allocation.having(reference) for allocation in allocations]
     records = allocations[0].records
     if any(not np.array_equal(allocation.records.rows, records.rows) for allocation in allocations):
         raise InputError("Calibration compares policies on the same records; these allocations are for different ones.")

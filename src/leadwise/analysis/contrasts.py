@@ -2,6 +2,8 @@
 
 The contrast D is the metric of an allocation minus that of a reference, under one evaluator; the interaction I is D
 under one evaluator minus D under another. Any number of policies and evaluators; everything is paired.
+
+At each k, records with fewer than k leads, and those that lack a lead of a reference, are left out of all arms.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Int
 
 from leadwise.analysis.bootstrap import Estimate, PatientBootstrap, simultaneous_intervals
 from leadwise.cohort.cohort import Records
@@ -21,23 +23,30 @@ from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
-from leadwise.references import MATCHED_METRICS, References
+from leadwise.references import MATCHED_METRICS, References, Several, by_evaluator
 
 OWN = "own"
 """The reference that belongs to the evaluator of the contrast."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contrast:
     """D of one allocation under one evaluator, against one reference, in one metric."""
 
     allocation: Allocation
+    """For the records that were compared."""
     evaluator: str
     reference_evaluator: str
     reference_metric: str
     metric: str
     adaptive: Estimate
     fixed: Estimate
+    resample: str
+    """Hash of the draw of patients that the replicates share with others."""
+
+    def __repr__(self) -> str:
+        facts = f"{self.allocation.policy}, k = {self.allocation.k}, {self.metric} under {self.evaluator}"
+        return f"<Contrast {facts}, reference of {self.reference_evaluator}: {self.delta}>"
 
     @property
     def delta(self) -> Estimate:
@@ -70,7 +79,7 @@ class Readings:
     Parameters
     ----------
     records
-        Everyone in the role; allocations may leave out those with too few leads.
+        Everyone in the role; allocations may leave some out.
     evaluators
         The evaluators that read.
     bootstrap
@@ -93,7 +102,7 @@ class Readings:
             name = evaluator_name(evaluator)
             if self.evaluators.setdefault(name, evaluator) is not evaluator:
                 raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
-        self.scorers: dict[tuple[str, bytes], Scorer] = {}
+        self.scorers: dict[str, Scorer] = {}
 
     def probabilities(
         self, evaluator: str, records: Records, masks: Sequence[Bool[np.ndarray, "n 12"]]
@@ -101,17 +110,47 @@ class Readings:
         """The evaluator's probabilities on ``records`` (a part of the role) for each of the mask matrices."""
         if evaluator not in self.evaluators:
             raise InputError(f"There is no evaluator '{evaluator}' here; there are {', '.join(self.evaluators)}.")
-        key = (evaluator, records.rows.tobytes())
-        if key not in self.scorers:
-            place = self.memory and self.memory / f"{evaluator}-{sha256(key[1]).hexdigest()[:16]}.readings"
-            self.scorers[key] = Scorer(self.evaluators[evaluator], records, remember=True, memory=place)
-        return list(self.scorers[key].masks(np.stack(masks)))
+        if evaluator not in self.scorers:
+            rows = sha256(self.records.rows.tobytes()).hexdigest()[:16]
+            place = self.memory and self.memory / f"{evaluator}-{rows}.readings"
+            self.scorers[evaluator] = Scorer(self.evaluators[evaluator], self.records, remember=True, memory=place)
+        positions = np.tile(self._positions(records), len(masks))
+        answer = self.scorers[evaluator].pairs(positions, np.concatenate(masks))
+        return list(answer.reshape(len(masks), len(records), -1))
+
+    def _positions(self, records: Records) -> Int[np.ndarray, " n"]:
+        """Where these records stand among the role's."""
+        order = np.argsort(self.records.ids, kind="stable")
+        place = np.searchsorted(self.records.ids, records.ids, sorter=order)
+        positions = order[np.minimum(place, len(order) - 1)]
+        strange = self.records.ids[positions] != records.ids
+        if strange.any():
+            raise InputError(
+                f"Record {records.ids[np.argmax(strange)]} of {records.name} is not among those of {self.records.name}."
+            )
+        return positions
+
+
+def comparable(allocation: Allocation, references: Iterable[References]) -> Allocation:
+    """The part of an allocation for the records that have every lead of these references at its budget.
+
+    A reference was chosen elsewhere, and some of these records may lack one of its leads. Read with what they have of
+    it, they would have fewer than k leads in the fixed arm and k in the adaptive one.
+    """
+    if allocation.records.available.all():
+        return allocation
+    needed = LeadSet()
+    for each in references:
+        if allocation.k in each.budgets:
+            for metric in MATCHED_METRICS:
+                needed |= each.best(metric, allocation.k)
+    return allocation.having(needed)
 
 
 def contrasts(
     readings: Readings,
     allocations: Iterable[Allocation],
-    references: Iterable[References],
+    references: Several,
     reference: str = OWN,
     metrics: Sequence[str] = MATCHED_METRICS,
     reference_metric: str | None = None,
@@ -121,16 +160,23 @@ def contrasts(
 
     ``reference`` is ``"own"`` (each evaluator's own references) or the name of the evaluator whose references all use.
     Each metric is compared with the set that is optimal for it, unless ``reference_metric`` names one for all.
+    Records that lack a lead of any of the ``references`` at a budget are left out there, so that all contrasts of a
+    budget are over the same records.
     """
-    found = {each.evaluator: each for each in references}
+    searched = by_evaluator(references)
     result = []
-    for records, group in _by_records(allocations):
+    for records, group in _by_records(comparable(each, searched.values()) for each in allocations):
         for evaluator in evaluators or readings.evaluators:
-            owner = evaluator if reference == OWN else reference
-            if owner not in found:
-                raise InputError(f"There are no references of evaluator '{owner}'; search them first.")
-            result += _contrasts_of(readings, records, group, evaluator, found[owner], metrics, reference_metric)
+            owned = _owned(searched, evaluator if reference == OWN else reference)
+            result += _contrasts_of(readings, records, group, evaluator, owned, metrics, reference_metric)
     return result
+
+
+def _owned(searched: Mapping[str, References], owner: str) -> References:
+    if owner not in searched:
+        others = f", or ask with reference= for those of {', '.join(searched)}" if searched else ""
+        raise InputError(f"There are no references of evaluator '{owner}'; search them first{others}.")
+    return searched[owner]
 
 
 def _contrasts_of(
@@ -166,6 +212,7 @@ def _contrasts_of(
             metric=metric,
             adaptive=estimates[index, metric],
             fixed=estimates[place[matched[allocation.k, metric]], metric],
+            resample=readings.bootstrap.sha256,
         )
         for index, allocation in enumerate(allocations)
         for metric in metrics
@@ -177,20 +224,30 @@ def contrasts_frame(found: Iterable[Contrast]) -> pd.DataFrame:
     return pd.DataFrame([each.row for each in found])
 
 
-def interactions_frame(found: Iterable[Contrast], evaluator: str, baseline: str, reference: str = OWN) -> pd.DataFrame:
+def interactions_frame(
+    found: Iterable[Contrast],
+    evaluator: str,
+    baseline: str,
+    reference: str = OWN,
+    reference_metric: str | None = None,
+) -> pd.DataFrame:
     """``interactions.csv``: I = D under ``evaluator`` − D under ``baseline``, for all that both have.
 
-    Of ``found``, only contrasts against ``reference`` count: ``"own"``, or the evaluator whose references all use.
+    Of ``found``, only contrasts against ``reference`` count: ``"own"``, or the evaluator whose references all use; of
+    those, the ones whose reference is optimal for their own metric, unless ``reference_metric`` names another.
     Simultaneous intervals are over all rows of the frame: one pair of evaluators, one kind of reference.
     """
-    by_key: dict[tuple[Any, ...], dict[str, Contrast]] = {}
+    _refuse_itself(evaluator, baseline)
+    by_key: dict[tuple[str, ...], dict[str, Contrast]] = {}
     for each in found:
-        if each.reference_evaluator == (each.evaluator if reference == OWN else reference):
-            by_key.setdefault((id(each.allocation), each.metric), {})[each.evaluator] = each
+        owner = each.evaluator if reference == OWN else reference
+        if (each.reference_evaluator, each.reference_metric) == (owner, reference_metric or _matched(each.metric)):
+            by_key.setdefault((each.allocation.sha256, each.metric, each.resample), {})[each.evaluator] = each
     pairs = [(pair[evaluator], pair[baseline]) for pair in by_key.values() if {evaluator, baseline} <= set(pair)]
     if not pairs:
         raise InputError(
-            f"No contrast was made under both '{evaluator}' and '{baseline}' with the reference '{reference}'."
+            f"No contrast was made under both '{evaluator}' and '{baseline}' with the reference '{reference}'"
+            f"{f' for {reference_metric}' if reference_metric else ''} on the same records; make both first."
         )
     estimates = [read.delta - base.delta for read, base in pairs]
     low, high = simultaneous_intervals(estimates)
@@ -253,24 +310,69 @@ def paired_frame(
     return pd.DataFrame(rows)
 
 
-def contrast(allocation: Allocation, evaluator: Any, references: References, metric: str = "nll") -> pd.DataFrame:
-    """D of one allocation with its patient-cluster interval."""
-    readings = Readings(allocation.records, [evaluator])
-    return contrasts_frame(contrasts(readings, [allocation], [references], references.evaluator, [metric]))
+def contrast(
+    allocation: Allocation, evaluator: Any, references: Several, metric: str = "nll", reference: str = OWN
+) -> pd.DataFrame:
+    """D of one allocation with its patient-cluster interval, against the evaluator's own reference.
+
+    ``reference`` may name another evaluator, whose reference is taken instead. Beside the columns of ``contrasts.csv``
+    there are ``records``, how many were compared, and ``left_out``, how many lack a lead of the reference.
+    """
+    found = _contrasts_alone(allocation, [evaluator], references, metric, reference)
+    return contrasts_frame(found).assign(**_counts(allocation, found))[list(_CONTRAST)]
 
 
 def interaction(
     allocation: Allocation,
     evaluator: Any,
     baseline: Any,
-    references: Mapping[str, References] | Iterable[References],
+    references: Several,
     metric: str = "nll",
+    reference: str = OWN,
 ) -> pd.DataFrame:
-    """I of one allocation between any two evaluators, each against its own reference."""
-    searched = references.values() if isinstance(references, Mapping) else references
-    readings = Readings(allocation.records, [evaluator, baseline])
-    found = contrasts(readings, [allocation], searched, metrics=[metric])
-    return interactions_frame(found, evaluator_name(evaluator), evaluator_name(baseline))
+    """I of one allocation between any two evaluators, each against its own reference.
+
+    ``reference`` may name one evaluator, whose reference both are compared with. Beside the columns of
+    ``interactions.csv`` there are ``records``, how many were compared, and ``left_out``, how many lack a lead of a
+    reference.
+    """
+    name, other = evaluator_name(evaluator), evaluator_name(baseline)
+    if evaluator is baseline:
+        _refuse_itself(name, other)
+    found = _contrasts_alone(allocation, [evaluator, baseline], references, metric, reference)
+    frame = interactions_frame(found, name, other, reference)
+    return frame.assign(**_counts(allocation, found))[list(_INTERACTION)]
+
+
+_KEY = ("policy", "k", "metric", "evaluator")
+_CONTRAST = (
+    *(*_KEY, "reference_evaluator", "reference_metric", "trained_on", "role", "records", "left_out"),
+    *("adaptive", "fixed", "delta", "lo", "hi"),
+)
+_INTERACTION = (
+    *(*_KEY, "baseline_evaluator", "reference", "trained_on", "role", "records", "left_out"),
+    *("d_baseline", "d_evaluator", "lo_simultaneous", "hi_simultaneous", "interaction", "lo", "hi"),
+)
+"""Where there is no room for all columns, pandas prints the first and the last: what it is about, what came out."""
+
+
+def _contrasts_alone(
+    allocation: Allocation, evaluators: Sequence[Any], references: Several, metric: str, reference: str
+) -> list[Contrast]:
+    """Contrasts of one allocation; only the references that they use decide which records are compared."""
+    readings, searched = Readings(allocation.records, evaluators), by_evaluator(references)
+    used = [_owned(searched, name if reference == OWN else reference) for name in readings.evaluators]
+    return contrasts(readings, [allocation], used, reference, [metric])
+
+
+def _counts(allocation: Allocation, found: Sequence[Contrast]) -> dict[str, int]:
+    compared = len(found[0].allocation.records)
+    return {"records": compared, "left_out": len(allocation.records) - compared}
+
+
+def _refuse_itself(evaluator: str, baseline: str) -> None:
+    if evaluator == baseline:
+        raise InputError(f"'{evaluator}' cannot be its own baseline; an interaction is between two evaluators.")
 
 
 def _matched(metric: str) -> str:

@@ -5,7 +5,7 @@ uncertainty U is the mean binary entropy of the evaluator's probabilities with t
 records. His labels are the union over his records.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,11 @@ from leadwise.analysis.bootstrap import Estimate
 from leadwise.analysis.contrasts import Readings
 from leadwise.analysis.tidy import REFERENCE, frame, row
 from leadwise.errors import InputError
-from leadwise.leads import LeadSet
+from leadwise.leads import LEADS, LeadSet, lead_index
 from leadwise.metrics import record_entropy, record_nll
 from leadwise.policies.allocation import Allocation
+from leadwise.policies.learned import ranking_of_all
+from leadwise.policies.rollout import first_available
 
 UNCHANGED = 1e-12
 
@@ -29,6 +31,7 @@ class PatientEffects:
     """Effects of one policy against a fixed set on p patients."""
 
     allocation: Allocation
+    """For the records that were compared."""
     evaluator: str
     delta: Float64[np.ndarray, " p"]
     uncertainty: Float64[np.ndarray, " p"]
@@ -50,11 +53,18 @@ class PatientEffects:
 
 
 def patient_effects(
-    readings: Readings, evaluator: str, allocation: Allocation, reference: LeadSet, first_lead: LeadSet
+    readings: Readings, evaluator: str, allocation: Allocation, reference: LeadSet, first_lead: Iterable[str]
 ) -> PatientEffects:
-    """Effects of an allocation against a fixed set, under one evaluator."""
+    """Effects of an allocation against a fixed set, under one evaluator.
+
+    Records that lack a lead of the set are left out. ``first_lead`` is a ranking, as a policy has one: each record's
+    uncertainty is that under the first lead that it has.
+    """
+    allocation = allocation.having(reference)
     records, labels = allocation.records, allocation.records.labels
-    fixed, first = (np.tile(leads.mask, (len(records), 1)) for leads in (reference, first_lead))
+    fixed = np.tile(reference.mask, (len(records), 1))
+    ranking = [lead_index(lead) for lead in ranking_of_all(tuple(first_lead))]
+    first = np.eye(len(LEADS), dtype=bool)[first_available(ranking, records.available)]
     p_adaptive, p_fixed, p_first = readings.probabilities(evaluator, records, [allocation.masks, fixed, first])
     bootstrap = readings.bootstrap
     per_record = np.column_stack(

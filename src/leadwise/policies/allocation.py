@@ -1,6 +1,8 @@
 """For every record, the leads that a policy chose."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -55,3 +57,23 @@ class Allocation:
     @property
     def lead_sets(self) -> list[LeadSet]:
         return [LeadSet.of(row.tolist()) for row in self.order]
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of who was given what by whom; equal allocations have equal ones."""
+        digest = sha256("\n".join((self.policy, self.trained_on, str(self.k))).encode())
+        for array in (self.records.ids, self.records.patients, self.order):
+            digest.update(array.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def having(self, leads: LeadSet) -> "Allocation":
+        """The part of it that is for records that have all of these leads."""
+        has = ~(leads.mask & ~self.records.available).any(axis=1)
+        if has.all():
+            return self
+        if not has.any():
+            raise InputError(
+                f"No record of {self.records.name} has all of {leads}, which {self.policy} is to be compared with at "
+                f"k = {self.k}; search references among the leads that these records have."
+            )
+        return Allocation(self.records.select(has), self.policy, self.trained_on, self.order[has])

@@ -1,5 +1,6 @@
 """How a study was done, in prose written from its plan and its run."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,7 +120,10 @@ class _Methods:
         yield """For every evaluator, metric (NLL, Brier score, ECE) and budget k, all sets of k leads are tried on
             the selection role; the best is the reference. Ties, after rounding to 1e-12, are broken by the metric,
             then by NLL, then by the order of the leads. Candidates are made of the leads that all records have; a
-            record with fewer than k leads is left out of both arms at that k."""
+            record with fewer than k leads, or without a lead of a reference, is left out of both arms at that k."""
+        left_out = Counter((row.role, row.k) for row in self._rows("left_out"))
+        parts = [f"{number(count)} of the {role} role at k = {k}" for (role, k), count in left_out.items()]
+        yield f"Left out were {listing(parts)}." if parts else ""
         sizes = {row.k: int(row.candidates) for row in self._rows("references") if not pd.isna(row.candidates)}
         yield f"Tried were {listing(f'{number(sizes[k])} sets at k = {k}' for k in sorted(sizes))}." if sizes else ""
         left = [k for k in self.plan.budgets if k not in self.plan.strong.search]

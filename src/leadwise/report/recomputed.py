@@ -54,6 +54,9 @@ def _contrast(contents: RunContents, question: Question, evaluator: str) -> tupl
     owner = evaluator if reference == OWN else reference
     role, results = contents.role, contents.results
     allocation = rows_of(results["allocations"], role=role, policy=policy, k=k)
+    if "left_out" in results:
+        left_out = rows_of(results["left_out"], role=role, k=k)
+        allocation = allocation[~allocation["id"].isin(left_out["id"])]
     fixed = Findings(results, contents.plan.roles).find("references", "leads", evaluator=owner, metric=metric, k=k)
     readings = _read(contents, "records", role=role, evaluator=evaluator).set_index(["id", "leads"])
     chosen = [str(LeadSet.parse(leads)) for leads in allocation["leads"]]

@@ -15,6 +15,7 @@ from leadwise.analysis.contrasts import (
     OWN,
     Contrast,
     Readings,
+    comparable,
     contrasts,
     contrasts_frame,
     interactions_frame,
@@ -76,6 +77,9 @@ class RoleResults:
         for name, policy in self.bundle.policies.items():
             for allocation in allocate_budgets(policy, self.records, plan.budgets):
                 self.allocations[name, allocation.k] = allocation
+        references = self.bundle.references.values()
+        self.compared = {key: comparable(each, references) for key, each in self.allocations.items()}
+        """Of the allocations, what is for records that have every reference's leads: those that are compared."""
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table, in an order in which what was read before serves what comes next."""
@@ -83,6 +87,7 @@ class RoleResults:
         tables = {
             "splits": split_frame([self.records]),
             "resamples": self._resample(),
+            "left_out": self._left_out(),
             "contrasts": contrasts_frame(found),
             "interactions": self._interactions(found),
             "gap_closed": _gap_closed(found),
@@ -105,6 +110,16 @@ class RoleResults:
         facts = {"role": self.records.role, "patients": len(drawn.patients), "replicates": plan.replicates}
         return pd.DataFrame([facts | {"seed": plan.seed, "sha256": drawn.sha256}])
 
+    def _left_out(self) -> pd.DataFrame:
+        """``left_out.csv``: at each k, the records that no contrast with a reference is about."""
+        rows = []
+        for k, compared in {k: each.records for (_, k), each in self.compared.items()}.items():
+            absent = self.records.select(~np.isin(self.records.rows, compared.rows))
+            fewer = absent.available.sum(axis=1) < k
+            reason = np.where(fewer, f"fewer than {k} leads", "lacks a lead of a reference")
+            rows.append(pd.DataFrame({"role": self.records.role, "k": k, "id": absent.ids, "reason": reason}))
+        return pd.concat(rows, ignore_index=True)
+
     def _contrasts(self) -> list[Contrast]:
         """Own references for every evaluator that has some, and for the study's policies common ones."""
         found = []
@@ -120,7 +135,7 @@ class RoleResults:
         """Contrasts with one evaluator's references, at the budgets that were searched for it."""
         budgets = self.bundle.references[owner].budgets
         named = set(policies)
-        allocations = [each for (name, k), each in self.allocations.items() if name in named and k in budgets]
+        allocations = [each for (name, k), each in self.compared.items() if name in named and k in budgets]
         if not allocations:
             return []
         references = self.bundle.references.values()
@@ -152,7 +167,7 @@ class RoleResults:
         frames = []
         for evaluator in ("controlled", "strong"):
             for k, leads in self._ece_matched(evaluator).items():
-                studied = [self.allocations[name, k] for name in STUDIED]
+                studied = [self.compared[name, k] for name in STUDIED]
                 frames.append(calibration_frame(self.readings, evaluator, studied, leads))
         return pd.concat(frames, ignore_index=True)
 
@@ -160,7 +175,7 @@ class RoleResults:
         frames = []
         for evaluator in ("controlled", "strong"):
             for k, leads in self._ece_matched(evaluator).items():
-                studied = [self.allocations[name, k] for name in STUDIED]
+                studied = [self.compared[name, k] for name in STUDIED]
                 records = studied[0].records
                 masks = [each.masks for each in studied] + [np.tile(leads.mask, (len(records), 1))]
                 said = self.readings.probabilities(evaluator, records, masks)
@@ -171,14 +186,12 @@ class RoleResults:
 
     def _patients(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         tables, effects = [], []
-        first = LeadSet.of([self.bundle.policies["ecg-on-demand"].first_lead[0]])
+        first = self.bundle.policies["ecg-on-demand"].first_lead
         for evaluator in ("controlled", "strong"):
             references = self.bundle.references[evaluator]
             for k in [k for k in self.plan.budgets if k in references.budgets]:
                 both = [
-                    patient_effects(
-                        self.readings, evaluator, self.allocations[name, k], references.best("nll", k), first
-                    )
+                    patient_effects(self.readings, evaluator, self.compared[name, k], references.best("nll", k), first)
                     for name in STUDIED
                 ]
                 tables += [patients_frame(each) for each in both] + [overlap_frame(*both)]
@@ -232,7 +245,7 @@ class RoleResults:
     def _reading_rows(self) -> pd.DataFrame:
         """Every (evaluator, record, lead set) that was read, once."""
         frames = []
-        for (evaluator, _), scorer in self.readings.scorers.items():
+        for evaluator, scorer in self.readings.scorers.items():
             positions, masks, probabilities = scorer.remembered
             records = scorer.records
             labels = records.labels[positions]
