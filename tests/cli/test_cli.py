@@ -10,9 +10,14 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from leadwise.cli import main, verbs
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.evaluators import contract
+from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.run import bundle
 
 
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
@@ -85,11 +90,102 @@ def test_references(leadwise, pristine_tree: Path) -> None:
         assert len(rows) == 10
         assert rows[0]["margin"] == 0
         assert [row["margin"] for row in rows] == sorted(row["margin"] for row in rows)
-    assert [row["name"] for row in found["clinical"]] == ["12-lead", "6-lead", "4-lead", "3-lead", "2-lead"]
+    assert not found["shipped"]
     code, text, _ = leadwise("references", "--cohort", pristine_tree, "--k", 3)
     assert code == 0
     assert found["best"]["nll"][0]["leads"] in text
     assert "6-lead" in text
+
+
+class Counting:
+    """The controlled evaluator without its shortcut, so that every lead set is read; may give up after some."""
+
+    name, read, patience = "counting", 0, 10**9
+
+    def __init__(self, evaluator: LogisticEvaluator) -> None:
+        self.evaluator = evaluator
+        self.labels, self.sampling_rate, self.sha256 = evaluator.labels, evaluator.sampling_rate, evaluator.sha256
+
+    def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        if self.read >= self.patience:
+            raise KeyboardInterrupt
+        Counting.read += 1
+        return self.evaluator.probabilities(signals, masks)
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
+    builders = {"counting": lambda train, _: Counting(LogisticEvaluator().fit(train))}
+    monkeypatch.setattr(contract, "_BUILDERS", contract._BUILDERS | builders)
+    monkeypatch.setattr(Counting, "read", 0)
+    return Counting
+
+
+def test_references_are_searched_for_one_budget_and_an_interrupted_search_goes_on(
+    leadwise, pristine_tree: Path, counting: type[Counting], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("references", "--cohort", pristine_tree, "--k", 2, "--evaluator", "counting", "--json")
+    monkeypatch.setattr(counting, "patience", 30)
+    assert leadwise(*words)[0] == 130
+    monkeypatch.setattr(counting, "patience", 10**9)
+    code, text, _ = leadwise(*words)
+    assert code == 0
+    assert counting.read == 66, "every set of two leads is read once, and no other"
+    assert leadwise(*words)[1] == text
+    assert counting.read == 66, "what was searched is kept"
+    whole = json.loads(leadwise(*words[:-2], "controlled", "--json")[1])
+    found = json.loads(text)
+    for metric, rows in found["best"].items():
+        np.testing.assert_allclose([row["value"] for row in rows], [row["value"] for row in whole["best"][metric]])
+    leadwise(*words[:4], 1, *words[5:])
+    assert counting.read == 66 + 12, "another budget is searched in the same file"
+
+
+@pytest.mark.parametrize("evaluator", ["controlled", "counting"])
+def test_clinical_sets_of_other_sizes_have_no_rank_and_a_value_where_it_is_cheap(
+    leadwise, pristine_tree: Path, counting: type[Counting], evaluator: str
+) -> None:
+    words = ("references", "--cohort", pristine_tree, "--k", 3, "--evaluator", evaluator)
+    rows = json.loads(leadwise(*words, "--json")[1])["clinical"]
+    assert [row["name"] for row in rows] == ["12-lead", "6-lead", "4-lead", "3-lead", "2-lead"]
+    text = leadwise(*words)[1]
+    for row in rows:
+        searched = row["k"] == 3
+        assert (row["nll_rank"] is not None, row["of"]) == ((True, 220) if searched else (False, None))
+        assert (row["nll"] is not None) == (searched or evaluator == "controlled")
+        k = row["k"]
+        sentence = f"{row['name']} has no rank: sets of {k} leads were not searched (--k {k} does).\n"
+        assert (sentence in text) == (not searched)
+    assert counting.read <= 220
+
+
+def test_the_search_that_ships_is_used_for_its_records_and_weights_only(
+    leadwise, pristine_tree: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Here the synthetic selection role stands for fold 10, and its controlled evaluator for the shipped one."""
+    words = ("references", "--cohort", pristine_tree, "--k", 2, "--json")
+    ours = json.loads(leadwise(*words)[1])
+    cohort = read_ptbxl(pristine_tree)
+    controlled, selection = LogisticEvaluator().fit(cohort["train"]), cohort["selection"]
+    shutil.copytree(bundle.pretrained_bundle() / "references", tmp_path / "references")
+    controlled.save(tmp_path / "evaluators" / "controlled.safetensors")
+    monkeypatch.setattr(bundle, "pretrained_bundle", lambda: tmp_path)
+    assert not json.loads(leadwise(*words)[1])["shipped"], "other records"
+    monkeypatch.setattr(bundle, "SHIPPED_SELECTION", selection.fingerprint())
+    theirs = json.loads(leadwise(*words)[1])
+    assert theirs["shipped"]
+    assert theirs["best"] != ours["best"]
+    assert {row["name"]: row["of"] for row in theirs["clinical"]} == {
+        "12-lead": None,
+        "6-lead": 924,
+        "4-lead": 495,
+        "3-lead": 220,
+        "2-lead": 66,
+    }
+    assert "as searched for the bundle that ships" in leadwise(*words[:-1])[1]
+    assert not json.loads(leadwise(*words[:4], 5, "--json")[1])["shipped"], "a budget that does not ship"
+    LogisticEvaluator(repeats=1).fit(cohort["train"]).save(tmp_path / "evaluators" / "controlled.safetensors")
+    assert json.loads(leadwise(*words)[1]) == ours, "other weights"
 
 
 @pytest.mark.parametrize("words", [("--k", 0), ("--k", 13), ("--k", 3, "--evaluator", "nobody")])

@@ -1,14 +1,21 @@
 """leadwise references: which k leads to record, if everybody gets the same."""
 
 import json
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from leadwise.cli.tables import print_table
 
+if TYPE_CHECKING:
+    from leadwise.cohort.cohort import Records
+    from leadwise.references import References
+
 TOP = 10
+VERSION = 1
+"""Of the searches that are kept; bump it whenever the same evaluator on the same records would give other metrics."""
 
 
 def references(
@@ -20,7 +27,8 @@ def references(
 ) -> None:
     """The ten best lead sets of size K for each metric, with margins, and the named clinical sets beside them.
 
-    Every set of K leads is scored on the selection role. Lower is better for all three metrics.
+    Every set of K leads is scored on the selection role. Lower is better for all three metrics. An interrupted search
+    goes on where it was; one that ships, of the same evaluator on the same records, is not repeated.
     """
     found = find(cohort, k, evaluator, plan)
     if as_json:
@@ -29,6 +37,7 @@ def references(
     print(
         f"{found['candidates']:,} sets of {k} leads, read by {evaluator} on {found['records']:,} records"
         + (f" ({found['left_out']} with fewer leads left out)" if found["left_out"] else "")
+        + (", as searched for the bundle that ships" if found["shipped"] else "")
     )
     for metric, rows in found["best"].items():
         print_table(
@@ -43,50 +52,89 @@ def references(
     print_table(
         ["name", "leads", *(text for metric in found["best"] for text in (metric, f"{metric} rank"))],
         (
-            [
-                row["name"],
-                row["leads"],
-                *(text for m in found["best"] for text in (f"{row[m]:.5f}", f"{row[f'{m}_rank']} of {row['of']}")),
-            ]
+            [row["name"], row["leads"], *(text for metric in found["best"] for text in _place(row, metric))]
             for row in found["clinical"]
         ),
         left=("name", "leads"),
     )
+    for row in found["clinical"]:
+        if row["why_not"]:
+            print(f"{row['name']} has no rank: {row['why_not']}.")
+
+
+def _place(row: dict[str, Any], metric: str) -> tuple[str, str]:
+    """Value and rank of a clinical set, as they are printed."""
+    value, rank = row[metric], row[f"{metric}_rank"]
+    return "–" if value is None else f"{value:.5f}", "–" if rank is None else f"{rank} of {row['of']}"
 
 
 def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, Any]:
     """What `references` prints, as data."""
     from leadwise.cohort.ptbxl import read_ptbxl
     from leadwise.evaluators.contract import build_evaluator
-    from leadwise.leads import CLINICAL_SETS, LeadSet
+    from leadwise.leads import LeadSet
     from leadwise.references import MATCHED_METRICS, search_references
+    from leadwise.run.bundle import shipped_references
     from leadwise.run.plan import Plan, read_plan
 
     whole = read_ptbxl(cohort, (read_plan(plan) if plan else Plan()).cohort_roles())
     fitted = build_evaluator(evaluator, whole["train"], whole["validation"])
     records = whole["selection"]
-    searched = search_references(fitted, records, sorted({k, *map(len, CLINICAL_SETS.values())}))
-    sizes = searched.candidates["k"].value_counts()
+    searched = shipped_references(fitted, records)
+    shipped = searched is not None and k in searched.budgets
+    if searched is None or not shipped:
+        searched = search_references(fitted, records, [k], _ledger(fitted, records))
     best = {}
     for metric in MATCHED_METRICS:
         ranked = searched.ranking(metric, k).head(TOP)
         best[metric] = [
             {
                 "rank": rank,
-                "leads": str(LeadSet(int(row["bits"]))),
-                "value": float(row[metric]),
-                "margin": float(row["margin"]),
-                "electrodes": len(LeadSet(int(row["bits"])).electrodes),
+                "leads": row["leads"],
+                "value": row[metric],
+                "margin": row["margin"],
+                "electrodes": len(LeadSet(row["bits"]).electrodes),
             }
-            for rank, (_, row) in enumerate(ranked.iterrows(), start=1)
+            for rank, row in enumerate(ranked.to_dict("records"), start=1)
         ]
-    clinical = [row | {"of": int(sizes[row["k"]])} for row in searched.clinical().to_dict("records")]
     return {
         "evaluator": evaluator,
         "k": k,
         "records": len(records) - searched.left_out[k],
         "left_out": searched.left_out[k],
-        "candidates": int(sizes[k]),
+        "candidates": len(searched.ranking("nll", k)),
+        "shipped": shipped,
         "best": best,
-        "clinical": clinical,
+        "clinical": _clinical(fitted, records, searched),
     }
+
+
+def _ledger(evaluator: Any, records: "Records") -> Path | None:
+    """Where an interrupted search of this evaluator on these records goes on; None where nothing can be kept."""
+    from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
+
+    cache, weights = records.cohort.cache, evaluator_sha256(evaluator)
+    if cache is None or weights is None or not os.access(cache, os.W_OK):
+        return None
+    return cache / f"search-{VERSION}-{evaluator_name(evaluator)}-{weights[:16]}-{records.sha256[:16]}.jsonl"
+
+
+def _clinical(evaluator: Any, records: "Records", searched: "References") -> list[dict[str, Any]]:
+    """Every named clinical set with its metrics, and its rank, or why it has none."""
+    from leadwise.leads import CLINICAL_SETS
+    from leadwise.references import MATCHED_METRICS, quick_metrics
+
+    ranked: dict[str, Any] = {row["name"]: row for row in searched.clinical().to_dict("records")}
+    nothing = {name: None for metric in MATCHED_METRICS for name in (metric, f"{metric}_rank")}
+    rows = []
+    for name, leads in CLINICAL_SETS.items():
+        row: dict[str, Any] = {"name": name, "leads": str(leads), "k": len(leads), "of": None, "why_not": None}
+        if name in ranked:
+            row |= ranked[name] | {"of": len(searched.ranking("nll", len(leads)))}
+        elif len(leads) in searched.budgets:
+            row |= nothing | {"why_not": "some records lack one of its leads"}
+        else:
+            why_not = f"sets of {len(leads)} leads were not searched (--k {len(leads)} does)"
+            row |= nothing | quick_metrics(evaluator, records, leads) | {"why_not": why_not}
+        rows.append(row)
+    return rows

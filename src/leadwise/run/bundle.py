@@ -12,9 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.roles import Token
 from leadwise.errors import InputError
+from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 from leadwise.evaluators.saved import load_evaluator
 from leadwise.policies.saved import load_policy
 from leadwise.references import References
@@ -23,6 +24,8 @@ from leadwise.store import atomic_file, changed_files, file_sha256
 
 FORMAT = "leadwise bundle 1"
 CONTENTS = "bundle.json"
+SHIPPED_SELECTION = "8e8ccbc69ce84ac6c060c7bac59f04ea0935f6a40cbf60bbdbb961f84b76b3b2"
+"""Fingerprint of the records that the shipped references were searched on: fold 10 of PTB-XL 1.0.3."""
 
 
 class Bundle:
@@ -93,6 +96,15 @@ class Bundle:
 def pretrained_bundle() -> Path:
     """The bundle that ships with leadwise: the published protocol on PTB-XL, frozen before the evaluation role."""
     return Path(str(files("leadwise") / "pretrained"))
+
+
+def shipped_references(evaluator: Any, records: Records) -> References | None:
+    """The search that ships, if it was made with just this evaluator on just these records."""
+    bundle, name = pretrained_bundle(), evaluator_name(evaluator)
+    weights, search = bundle / "evaluators" / f"{name}.safetensors", bundle / "references" / f"{name}.csv"
+    if not search.exists() or records.fingerprint() != SHIPPED_SELECTION:
+        return None
+    return References.load(search) if evaluator_sha256(load_evaluator(weights)) == evaluator_sha256(evaluator) else None
 
 
 def write_bundle(directory: Path, plan: Path, parts: Mapping[str, Mapping[str, Path]]) -> None:
