@@ -244,6 +244,34 @@ def test_a_bundle_elsewhere_gives_the_same_results(finished: Path, tmp_path: Pat
     assert verify(directory.path) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "lacking", "change"),
+    [
+        ("strong", "1, 2", lambda _: None),
+        ("strong", "1, 2", lambda table: table.replace("\nstrong,", "\nother,")),
+        ("controlled", "4", lambda table: "".join(row for row in table.splitlines(True) if ",4," not in row)),
+    ],
+    ids=["no file", "another evaluator's", "a budget less"],
+)
+def test_a_bundle_without_all_of_its_references_is_not_scored(
+    finished: Path, tmp_path: Path, name: str, lacking: str, change
+) -> None:
+    bundle = Path(shutil.copytree(finished / "bundle", tmp_path / "bundle"))
+    file, contents = bundle / "references" / f"{name}.csv", json.loads((bundle / "bundle.json").read_text())
+    table = change(file.read_text())
+    if table is None:
+        file.unlink()
+        del contents["files"][f"references/{name}.csv"]
+    else:
+        file.write_text(table)
+        contents["files"][f"references/{name}.csv"] = file_sha256(file)
+    (bundle / "bundle.json").write_text(json.dumps(contents))
+    sentence = rf"^{bundle} lacks references of the {name} evaluator for k = {lacking}, which its plan searches; take "
+    with pytest.raises(InputError, match=sentence):
+        evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", "audit")
+    assert not (tmp_path / "out").exists()
+
+
 def test_roles_that_were_used_are_not_scored_again(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="The train role was used before the freeze; score audit or evaluation"):
         evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", "train")

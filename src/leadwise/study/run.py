@@ -25,7 +25,7 @@ from leadwise.run.stage import OUTPUTS, Runner, Stage, Tell, Work, in_order
 from leadwise.store import atomic_file, file_sha256, remove_drafts, replacing
 from leadwise.study.feasibility import check_bundle, check_plan
 from leadwise.study.results import RoleResults, write_frames
-from leadwise.study.stages import Study, stages
+from leadwise.study.stages import Study, searched_budgets, stages
 
 
 def find_plan(plan: str | Path) -> Path:
@@ -82,6 +82,7 @@ def evaluate_bundle(
     _check_place(frozen, directory)
     frozen.open(whole)  # a bundle that was changed is refused before anything is written
     check_bundle(frozen.plan, next(iter(frozen.evaluators.values())).labels, whole, chosen)
+    _check_references(frozen)
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
         ledger = Ledger(directory.ledger)
@@ -105,6 +106,18 @@ def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
         )
 
 
+def _check_references(bundle: Bundle) -> None:
+    """Raise unless the bundle has the references that its plan searches: results would lack rows without a word."""
+    for name, budgets in searched_budgets(bundle.plan).items():
+        there = bundle.references.get(name)
+        lacking = set(budgets) - set(there.budgets if there and there.evaluator == name else [])
+        if lacking:
+            raise InputError(
+                f"{bundle.path} lacks references of the {name} evaluator for k = {', '.join(map(str, sorted(lacking)))}"
+                ", which its plan searches; take the bundle from its run again."
+            )
+
+
 def report_run(run: str | Path) -> Path:
     """Make the report of a run again, from its results; returns the page."""
     directory = RunDirectory(run)
@@ -123,7 +136,7 @@ def scoring_stage(role: str, bundle: Bundle, needs: tuple[str, ...]) -> Stage:
         results = RoleResults(bundle, cohort[role], work.scratch)
         write_frames(work.out, results.frames())
 
-    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=3)
+    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=4)
 
 
 def _keep_plan(plan: Path, directory: RunDirectory) -> None:

@@ -70,7 +70,7 @@ def stages(plan: Plan, roles: list[str]) -> list[Stage]:
     network = {"widths": strong["widths"], "recipe": strong["recipe"]}
     seeds = {seed: f"strong-seed-{seed}" for seed in plan.strong.seeds}
     robust = plan.mask_robust.model_dump() | {"widths": strong["widths"]}
-    searched = {name: sorted({1, *plan.budgets}) for name in (*LOGISTIC, RECALIBRATED)} | {STRONG: plan.strong.search}
+    searched = searched_budgets(plan)
     first = search_stage(CONTROLLED, 1)
     settings = {"roles": plan.roles, "cohort": plan.cohort.model_dump()}
     made = [
@@ -102,6 +102,11 @@ def stages(plan: Plan, roles: list[str]) -> list[Stage]:
     )
     frozen = tuple(stage.name for stage in made if stage.name not in ("statistics", *seeds.values()))
     return [*made, Stage("freeze", _freeze, frozen, plan.model_dump(), version=2)]
+
+
+def searched_budgets(plan: Plan) -> dict[str, list[int]]:
+    """By evaluator, the budgets whose fixed sets a plan searches."""
+    return {name: sorted({1, *plan.budgets}) for name in (*LOGISTIC, RECALIBRATED)} | {STRONG: plan.strong.search}
 
 
 def _cohort(work: Work) -> None:
