@@ -3,10 +3,13 @@
 import re
 import shutil
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 
 pytest.importorskip("playwright", reason="playwright is not installed (pip install -e '.[dev]' brings it)")
 
@@ -213,11 +216,49 @@ def test_every_figure_is_drawn(page: Page) -> None:
         assert lost == []
 
 
-def test_figures_stand_on_white_in_the_dark_too(browser: Browser, report: Path) -> None:
-    window = Opened(browser, report, color_scheme="dark")
-    ground = "element => getComputedStyle(element).backgroundColor"
-    assert window.page.locator(".drawing").first.evaluate(ground) == "rgb(255, 255, 255)"
-    assert window.page.locator("body").evaluate(ground) != "rgb(255, 255, 255)"
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_have_the_ground_of_the_page(browser: Browser, report: Path, scheme: str) -> None:
+    window = Opened(browser, report, color_scheme=scheme)
+    drawing = imread(BytesIO(window.page.locator(".drawing").first.screenshot()))[:, :, :3]
+    page = imread(BytesIO(window.page.screenshot(clip={"x": 0, "y": 0, "width": 8, "height": 8})))[0, 0, :3]
+    assert np.abs(np.median(drawing, axis=(0, 1)) - page).max() < 0.06
+    away = np.abs(drawing - page).max(axis=2)
+    assert 0.01 < (away > 0.5).mean() < 0.5, "ink stands out from it"
+    window.context.close()
+
+
+def test_a_phone_shows_whole_figures(browser: Browser, report: Path) -> None:
+    window = Opened(browser, report, PHONE)
+    for drawing in window.page.locator("figure svg").all():
+        box = drawing.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE[0]
+        inside = drawing.evaluate("svg => svg.parentElement.scrollWidth <= svg.parentElement.clientWidth")
+        assert inside
+    window.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_goes_on_has_a_shade_at_that_side(browser: Browser, report: Path, scheme: str) -> None:
+    window = Opened(browser, report, PHONE, color_scheme=scheme)
+    section = longest_table(window.page)
+    region = section.locator(".scroll")
+    assert region.evaluate("region => region.scrollWidth > region.clientWidth")
+
+    def shaded() -> tuple[bool, bool]:
+        """Whether the outermost pixels differ from those further in, at the left and at the right."""
+        picture = imread(BytesIO(region.screenshot()))[60:, :, :3]
+        ground = np.median(picture, axis=(0, 1))
+        ends = (np.median(picture[:, at], axis=0) for at in (1, -2))
+        left, right = (bool(np.abs(end - ground).max() > 0.05) for end in ends)
+        return left, right
+
+    assert shaded() == (False, True)
+    region.evaluate("region => region.scrollLeft = 40")
+    assert shaded() == (True, True)
+    region.evaluate("region => region.scrollLeft = region.scrollWidth")
+    assert shaded() == (True, False)
     window.context.close()
 
 
@@ -283,11 +324,11 @@ def test_axe_has_nothing_to_say(browser: Browser, report: Path, scheme: str, siz
 
 
 @pytest.mark.parametrize("width", [360, PHONE[0], 768, LAPTOP[0]])
-def test_only_tables_and_figures_scroll_sideways(browser: Browser, report: Path, width: int) -> None:
+def test_only_tables_scroll_sideways(browser: Browser, report: Path, width: int) -> None:
     window = Opened(browser, report, (width, 800))
     window.page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     assert window.page.evaluate("document.documentElement.scrollWidth") <= width
-    for wide in window.page.locator(".scroll, .drawing").all():
+    for wide in window.page.locator(".scroll").all():
         assert wide.get_attribute("tabindex") == "0"
         assert wide.get_attribute("role") == "region"
     labels = window.page.locator("[role=region]").evaluate_all("all => all.map(each => each.ariaLabel)")
