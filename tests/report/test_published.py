@@ -1,10 +1,12 @@
 """If our results were the published ones, every number would agree and every claim would hold; and only then."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -449,6 +451,24 @@ def test_a_plan_without_the_fold_cannot_answer(results: Results) -> None:
     claim = "primary: the interaction lies above zero"
     assert verdict(results, claim, roles) == ("evaluation", 0, 0, 0, "not answerable")
     assert orientation(results, claim, roles) == ("audit", 1, 1, 0)
+
+
+def test_the_documents_have_the_verdicts_of_today() -> None:
+    """Those on the audit of PTB-XL, from the tables that lie beside them."""
+    home = Path(__file__).parents[2] / "docs"
+    tables = {file.stem: pd.read_csv(file) for file in (home / "results").glob("*.csv")}
+    claims, cells, numbers = (tables.pop(name) for name in ("claims", "claim_cells", "published"))
+    tables["allocations"] = pd.DataFrame({"policy": [DEMAND], "leads": ["aVR II V1 V5"]})  # all begin so
+    for kept, made in (
+        (claims, claims_frame(tables, ROLES)),
+        (cells, claim_cells(tables, ROLES)),
+        (numbers, published_frame(tables, ROLES, FACTS)),
+    ):
+        again = pd.read_csv(StringIO(made.to_csv(index=False)))
+        pd.testing.assert_frame_equal(again, kept, rtol=1e-12)
+    text = (home / "results.md").read_text(encoding="utf-8")
+    said = [re.escape(row.claim) + r" \|[^|]*\|[^|]*\| \**" + row.verdict for row in claims.itertuples()]
+    assert [line for line in said if not re.search(line, text)] == []
 
 
 # --- frames of the analysis itself, so that both call things alike
