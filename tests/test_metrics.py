@@ -471,7 +471,7 @@ def test_what_is_no_probability_of_a_record(of_record: Callable[..., Any]) -> No
 @pytest.mark.parametrize("name", OF_LABELS)
 def test_shapes_that_disagree(name: str) -> None:
     y, p, _ = make_case(3, n=20)
-    for wrong in (p[:-1], p[:, :-1], p[:, 0]):
+    for wrong in (p[:-1], p[:, :-1]):
         with pytest.raises(
             InputError, match=r"^Labels have shape \(20, 4\), probabilities \(.*\); they must be the same"
         ):
@@ -525,3 +525,26 @@ def test_no_metric_is_left_out() -> None:
     }
     helpers = {"bin_of", "check_probabilities", "record_nll", "record_brier", "record_entropy"}
     assert public == {*OF_LABELS, *OF_PROBABILITIES} - {"ece5", "ece15", "ece20"} | helpers
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.usefixtures("unchecked")
+def test_swapped_arguments_are_refused(name: str) -> None:
+    rng = np.random.default_rng(0)
+    y, p = rng.random((50, 3)) < 0.5, rng.random((50, 3))
+    metric = METRICS[name]
+    assert np.isfinite(metric(y, p, None))
+    assert metric(y.astype(int), p, None) == metric(y.astype(float), p, None) == metric(y, p, None)
+    with pytest.raises(
+        InputError, match=r"^Labels must be 0 or 1 and these are not; labels come first, probabilities s"
+    ):
+        metric(p, y, None)  # type: ignore[arg-type]
+    for other, said in (
+        (y.tolist(), r"^Labels are a list; give an array with a row a record and a column a label\.$"),
+        (y[:, 0], r"^Labels are of shape \(50,\); give an array with a row a record and a column a label\.$"),
+        (None, r"^Labels are a NoneType; give"),
+    ):
+        with pytest.raises(InputError, match=said):
+            metric(other, p, None)
+    with pytest.raises(InputError, match=r"^Probabilities are a list; give"):
+        metric(y, p.tolist(), None)

@@ -221,6 +221,12 @@ METRICS: dict[str, Callable[[Labels, Probabilities, Weights], float]] = {
 
 def check_probabilities(labels: Labels, probabilities: Probabilities) -> None:
     """Raise unless labels and probabilities fit together and can be what they say they are."""
+    for what, given in (("Labels", labels), ("Probabilities", probabilities)):
+        if not isinstance(given, np.ndarray) or given.ndim != 2:
+            shape = f"of shape {given.shape}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
+            raise InputError(f"{what} are {shape}; give an array with a row a record and a column a label.")
+    if labels.dtype != bool and not np.isin(labels, (0, 1)).all():
+        raise InputError("Labels must be 0 or 1 and these are not; labels come first, probabilities second.")
     if labels.shape != probabilities.shape:
         raise InputError(
             f"Labels have shape {labels.shape}, probabilities {probabilities.shape}; they must be the same."

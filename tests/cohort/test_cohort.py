@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 
@@ -200,3 +201,21 @@ def test_records_without_labels_are_otherwise_the_same(cohort: Cohort) -> None:
     assert records.labels.any(), "and the records themselves keep theirs"
     with pytest.raises(SealedRole):
         _ = cohort["evaluation"].unlabelled.signals
+
+
+# made by hand ---------------------------------------------------------------------------------------------------------
+
+
+def test_signals_are_microvolts(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    signals, n = cohort._signals, len(cohort)
+    for wrong in (signals * np.float32(1e-3), signals[:, 0], signals[:, :8], signals[: n - 1]):
+        with pytest.raises(InputError) as refusal:
+            replace(cohort, _signals=wrong)
+        assert str(refusal.value) == (
+            f"The signals of {cohort.source} are {wrong.dtype} of shape {wrong.shape}; give int16 microvolts of shape "
+            f"({n}, 12, samples): millivolts × 1000, rounded."
+        )
+    for name in ("patients", "folds", "missing", "_labels"):
+        with pytest.raises(InputError, match=rf"has {n} ids but {n - 1} {name.strip('_')}; give one a record\.$"):
+            replace(cohort, **{name: getattr(cohort, name)[1:]})

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jaxtyping
 import numpy as np
 import pytest
+import torch
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError, SealedRole
@@ -21,8 +23,9 @@ from leadwise.evaluators.contract import (
     register_evaluator,
 )
 from leadwise.evaluators.recipe import Recipe
-from leadwise.evaluators.scoring import score
+from leadwise.evaluators.scoring import score, score_subsets
 from leadwise.evaluators.training import train_network
+from leadwise.leads import LeadSet
 
 LABELS = ("CD", "HYP", "MI", "NORM", "STTC")
 
@@ -224,6 +227,50 @@ def test_shape(records: Records, part: Any, shape: str) -> None:
     refused(Short(), records, rf"^Evaluator Short answered in shape \({shape}\), where \(16, 5\) was due\.$")
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("how", ["prepared", "from signals", "at once"])
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (lambda p: torch.tensor(p, requires_grad=True), r"Tensor, which is no NumPy array \(.*detach.*\)\.$"),
+        (lambda _: [[0.5], [0.5, 0.5]], r"list, which is no NumPy array \(.*\)\.$"),
+        (lambda p: p.astype(str), r"ndarray, which holds no numbers\.$"),
+        (lambda _: None, r"NoneType, which holds no numbers\.$"),
+        (lambda p: p.astype(complex), r"ndarray, which holds no numbers\.$"),
+    ],
+    ids=["gradients", "ragged", "text", "nothing", "complex"],
+)
+def test_answers_that_are_no_arrays_of_numbers(records: Records, answer: Any, sentence: str, how: str) -> None:
+    class Odd(Good if how == "from signals" else Prepared):  # type: ignore[misc]
+        def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> Any:
+            return answer(super().probabilities(signals, masks))
+
+        def prepared(self, records: Records) -> Any:
+            known = _Known(self, records)
+            if how == "prepared":
+                return SimpleNamespace(probabilities=lambda *given: answer(known.probabilities(*given)))
+            return SimpleNamespace(subsets=lambda masks: answer(known.subsets(masks)[0]))
+
+    if how != "from signals":
+        Odd.prepare = Odd.prepared
+    with pytest.raises(InputError, match="^Evaluator Odd answered with an object of type " + sentence):
+        if how == "at once":
+            score_subsets(Odd(), records, [LeadSet.parse("I V2")])
+        else:
+            score(Odd(), records, np.ones((len(records), 12), dtype=bool))
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("answer", [torch.tensor, np.ndarray.tolist, lambda p: torch.tensor(p, dtype=torch.float32)])
+def test_whatever_numpy_reads_is_an_answer(records: Records, answer: Any) -> None:
+    class Other(Good):
+        def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> Any:
+            return answer(super().probabilities(signals, masks))
+
+    masks = np.ones((len(records), 12), dtype=bool)
+    np.testing.assert_allclose(score(Other(), records, masks), score(Good(), records, masks), rtol=1e-6)
+
+
 def test_not_a_number(records: Records) -> None:
     class Lost(Good):
         def probabilities(self, signals: np.ndarray, masks: np.ndarray) -> np.ndarray:
@@ -370,7 +417,22 @@ def test_missing_members(records: Records) -> None:
 def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
     from leadwise.evaluators.logistic import LogisticEvaluator
 
-    refused(LogisticEvaluator(), records, r"^Evaluator controlled needs an attribute 'labels'")
+    masks, empty = np.ones((len(records), 12), dtype=bool), LogisticEvaluator()
+    for ask in (
+        lambda: check_evaluator(empty, records),
+        lambda: score(empty, records, masks),
+        lambda: empty.probabilities(records.signals.millivolts(slice(0, 2)), masks[:2]),
+        lambda: empty.recalibrated(records, "mine"),
+        lambda: empty.sha256,
+    ):
+        with pytest.raises(
+            InputError, match=r"^LogisticEvaluator has no '\w+' before it is fitted; call its fit first\.$"
+        ):
+            ask()
+    assert not hasattr(empty, "depth"), "other attributes are absent as ever"
+    for nothing in ("controlled", None, Good.probabilities):
+        with pytest.raises(InputError, match=r"^Evaluator \w+ has no 'labels'; give an evaluator that is fitted\.$"):
+            score(nothing, records, masks)
 
 
 def test_sealed_records_are_not_looked_at(cohort: Cohort) -> None:

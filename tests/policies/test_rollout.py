@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
@@ -13,6 +14,10 @@ from leadwise.errors import InputError, LeadwiseError
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index
+from leadwise.policies.ccga import CCGA
+from leadwise.policies.controls import CohortState
+from leadwise.policies.ecg_on_demand import ECGOnDemand
+from leadwise.policies.mga import MGA
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, allocate, allocate_budgets, first_available
 
@@ -262,8 +267,13 @@ def test_no_records(records: Records) -> None:
         (np.array([0, 1]), "Policy Saying must choose one lead index for each of 3 records."),
         (np.array([[0, 1, 2]]), "Policy Saying must choose one lead index for each of 3 records."),
         (4, "Policy Saying must choose one lead index for each of 3 records."),
-        (["I", "II", "V1"], "Policy Saying must choose one lead index for each of 3 records."),
-        (None, "Policy Saying must choose one lead index for each of 3 records."),
+        (["I", "II", "V1"], "Policy Saying answered with an object of type list, which holds no numbers."),
+        (None, "Policy Saying answered with an object of type NoneType, which holds no numbers."),
+        (
+            torch.ones(3, requires_grad=True),
+            "Policy Saying answered with an object of type Tensor, which is no NumPy array (Can't call numpy() on "
+            "Tensor that requires grad. Use tensor.detach().numpy() instead).",
+        ),
     ],
 )
 def test_choices_that_are_none(answer: Any, sentence: str) -> None:
@@ -279,6 +289,33 @@ def test_a_list_of_indices_is_a_choice(records: Records) -> None:
     allocation = allocate(Saying([0] * len(records)), records, 2)
     assert allocation.order.tolist() == [[3, 0]] * len(records)
     assert allocation.trained_on == ""
+
+
+def test_a_lead_alone_is_a_ranking_of_one(records: Records, poor: Records) -> None:
+    for first in ("aVF", ["aVF"], "aVF V1", [5]):
+        assert (allocate(Following(first), records, 2).order[:, 0] == lead_index("aVF")).all()
+        # a record that lacks it begins with another
+        order = allocate(Following(first), poor, 1)
+        assert (order.order[:, 0] == lead_index("aVF")).tolist() == order.records.available[:, 5].tolist()
+    assert MGA(Reader("first"), "aVF").first_lead == MGA(Reader("first"), ["aVF"]).first_lead
+    assert CCGA(Reader("first"), "V3 V1").first_lead[:3] == ("V3", "V1", "I")
+    with pytest.raises(LeadwiseError, match="'aVX' is not a lead"):
+        MGA(Reader("first"), "aVX")
+
+
+@pytest.mark.parametrize("policy", ["mga", None, MGA, Reader("first")], ids=["name", "nothing", "class", "evaluator"])
+def test_what_is_no_policy(records: Records, policy: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"^Policy \w+ needs 'choose\(observation\)', 'state_evaluator' and 'first_lead'\.$"
+    ):
+        allocate(policy, records, 2)
+
+
+def test_policies_that_were_not_fitted(records: Records) -> None:
+    reader = Reader("first")
+    for policy in (MGA(reader, "V3"), ECGOnDemand(reader, "V3"), CCGA(reader, "V3"), CohortState(MGA(reader, "V3"))):
+        with pytest.raises(InputError, match=r"^\w+ has no '\w+_' before it is fitted; call its fit first\.$"):
+            allocate(policy, records, 2)
 
 
 def test_a_first_lead_that_is_none(records: Records) -> None:

@@ -62,8 +62,17 @@ class Cohort:
     def __post_init__(self) -> None:
         if not len(self.ids):
             raise CohortError(f"{self.source} holds no records.")
+        n, signals = len(self.ids), self._signals
+        if signals.dtype != np.int16 or signals.ndim != 3 or signals.shape[:2] != (n, 12):
+            raise InputError(
+                f"The signals of {self.source} are {signals.dtype} of shape {signals.shape}; give int16 microvolts of "
+                f"shape ({n}, 12, samples): millivolts × 1000, rounded."
+            )
         for name in ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels"):
-            getattr(self, name).flags.writeable = False  # the seal looks at folds; nobody may move a record
+            array = getattr(self, name)
+            if len(array) != n:
+                raise InputError(f"{self.source} has {n} ids but {len(array)} {name.strip('_')}; give one a record.")
+            array.flags.writeable = False  # the seal looks at folds; nobody may move a record
         self.roles.check_disjoint(self.patients, self.folds)
 
     @property

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Never, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import Complaints, InputError
+from leadwise.errors import Complaints, InputError, one_line
 
 
 @runtime_checkable
@@ -88,6 +88,35 @@ def evaluator_sha256(evaluator: Any) -> str | None:
     return None if digest is None else str(digest)
 
 
+def as_array(answer: Any, who: str) -> Shaped[np.ndarray, "..."]:
+    """What an evaluator or a policy answered, as an array of numbers."""
+    try:
+        array = np.asarray(answer)
+    except Exception as error:  # whatever the library says that made it, torch for instance of a tensor with gradients
+        why = f"is no NumPy array ({one_line(error)})"
+    else:
+        if array.dtype.kind in "biuf":
+            return array
+        why = "holds no numbers"
+    raise InputError(f"{who} answered with an object of type {type(answer).__name__}, which {why}.")
+
+
+class Fitted:
+    """What a class inherits whose `fit` sets attributes that it declares, or whose names end in ``_``.
+
+    Asked for before, they raise a sentence.
+    """
+
+    if not TYPE_CHECKING:  # mypy would believe in any attribute
+
+        def __getattr__(self, name: str) -> Never:
+            kind = type(self).__name__
+            declared = any(name in vars(each).get("__annotations__", {}) for each in type(self).__mro__)
+            if declared or (name.endswith("_") and not name.startswith("_")):
+                raise InputError(f"{kind} has no '{name}' before it is fitted; call its fit first.")
+            raise AttributeError(f"'{kind}' object has no attribute '{name}'")
+
+
 def check_facts(labels: Any, sampling_rate: Any) -> None:
     """Raise ValueError unless these can be an evaluator's labels and sampling rate."""
     named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
@@ -107,7 +136,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
     from leadwise.evaluators.scoring import Scorer
 
     name = evaluator_name(evaluator)
-    if not isinstance(evaluator, Evaluator):
+    if getattr(evaluator, "labels", None) is None or not callable(getattr(evaluator, "probabilities", None)):
         raise InputError(f"Evaluator {name} needs an attribute 'labels' and a method 'probabilities(signals, masks)'.")
     sample = detached(records.select(slice(0, 16)))
     n, rng = len(sample), np.random.default_rng(0)

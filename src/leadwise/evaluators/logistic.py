@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import check_facts, register_evaluator
+from leadwise.evaluators.contract import Fitted, check_facts, register_evaluator
 from leadwise.evaluators.masks import frozen_masks, random_masks
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
@@ -21,7 +21,7 @@ from leadwise.store import check_tensors, read_tensors, whole_file, write_tensor
 FORMAT = "leadwise logistic evaluator 1"
 
 
-class LogisticEvaluator:
+class LogisticEvaluator(Fitted):
     """One-vs-rest logistic regression on standardised statistics × mask, and the mask.
 
     With z the standardised statistics and m the mask, the logit of label c is

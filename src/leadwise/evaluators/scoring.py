@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import as_array, evaluator_name
 from leadwise.leads import LEADS, LeadSet
 from leadwise.progress import progress
 
@@ -59,6 +59,7 @@ class Scorer:
                 f"There are no records to score in {records.name}; choose a role or selection that has some."
             )
         self.evaluator, self.records = evaluator, records
+        self._who = f"Evaluator {evaluator_name(evaluator)}"
         self._columns = _match_labels(evaluator, records)
         self._available = records.available
         self._remember, self._memory = remember or memory is not None, memory
@@ -126,12 +127,12 @@ class Scorer:
             for start in range(0, len(pairs), size):
                 part = slice(start, start + size)
                 batch_masks = (bits[part, None] & _BIT).astype(bool)
-                said = np.asarray(self._prepared.probabilities(where[part], batch_masks))
+                said = self._prepared.probabilities(where[part], batch_masks)
                 answer[part] = self._checked(said, where[part])
                 if self._memory is not None:
                     with self._memory.open("ab") as file:
                         file.write(np.column_stack([pairs[part], answer[part]]).astype("<f8").tobytes())
-                advance(len(said))
+                advance(len(batch_masks))
         self.readings += len(pairs)
         return answer
 
@@ -147,11 +148,10 @@ class Scorer:
         n = len(self.records)
         if not (self.at_once and len(masks)):
             return self.masks(np.repeat(masks[:, None], n, axis=1))
-        answer, due = np.asarray(self._prepared.subsets(masks)), (len(masks), n, len(self._columns))
+        answer = as_array(self._prepared.subsets(masks), self._who)
+        due = (len(masks), n, len(self._columns))
         if answer.shape != due:
-            raise InputError(
-                f"Evaluator {evaluator_name(self.evaluator)} answered in shape {answer.shape}, where {due} was due."
-            )
+            raise InputError(f"{self._who} answered in shape {answer.shape}, where {due} was due.")
         flat = self._checked(answer.reshape(len(masks) * n, -1), np.tile(np.arange(n), len(masks)))
         return flat.reshape(due)
 
@@ -160,21 +160,20 @@ class Scorer:
             record, lead = np.argwhere(wanting)[0]
             raise InputError(f"Record {ids[record]} has no lead {LEADS[lead]}, so it cannot be read with it.")
 
-    def _checked(
-        self, probabilities: Float[np.ndarray, "m any"], positions: Int[np.ndarray, " m"]
-    ) -> Float64[np.ndarray, "m l"]:
+    def _checked(self, answer: Any, positions: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
         """What an evaluator said, in the cohort's order of labels, or a sentence about what is wrong with it."""
-        name, expected = evaluator_name(self.evaluator), (len(positions), len(self.evaluator.labels))
+        probabilities = as_array(answer, self._who)
+        expected = (len(positions), len(self.evaluator.labels))
         if probabilities.shape != expected:
-            raise InputError(f"Evaluator {name} answered in shape {probabilities.shape}, where {expected} was due.")
+            raise InputError(f"{self._who} answered in shape {probabilities.shape}, where {expected} was due.")
         low, high = probabilities.min(), probabilities.max()
         if not (low >= 0 and high <= 1):
             finite = np.isfinite(probabilities).all(axis=1)
             if not finite.all():
                 worst = self.records.ids[positions[np.argmin(finite)]]
-                raise InputError(f"Evaluator {name} gave no finite probability for record {worst}.")
+                raise InputError(f"{self._who} gave no finite probability for record {worst}.")
             worst_value = low if low < 0 else high
-            raise InputError(f"Evaluator {name} gave {worst_value:g} as a probability; are these logits?")
+            raise InputError(f"{self._who} gave {worst_value:g} as a probability; are these logits?")
         return probabilities[:, self._columns].astype(np.float64, copy=False)
 
 
@@ -200,12 +199,15 @@ class _FromSignals:
         if self.length:
             signals = signals[..., : self.length]
             signals = np.pad(signals, ((0, 0), (0, 0), (0, self.length - signals.shape[2])))
-        return np.asarray(self.evaluator.probabilities(signals, masks))
+        return self.evaluator.probabilities(signals, masks)
 
 
 def _match_labels(evaluator: Any, records: Records) -> Int[np.ndarray, " l"]:
     """Columns of the evaluator's answers in the cohort's order of labels."""
-    theirs = list(evaluator.labels)
+    declared = getattr(evaluator, "labels", None)
+    if declared is None:
+        raise InputError(f"Evaluator {evaluator_name(evaluator)} has no 'labels'; give an evaluator that is fitted.")
+    theirs = list(declared)
     if sorted(theirs) != sorted(records.label_names):
         raise InputError(
             f"Evaluator {evaluator_name(evaluator)} answers for {', '.join(theirs)}; "

@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
+from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import lead_index
 from leadwise.policies.contract import register_policy
@@ -28,7 +29,7 @@ from leadwise.store import check_tensors, whole_file, write_tensors
 
 
 @register_policy("ccga")
-class CCGA:
+class CCGA(Fitted):
     """Conditional mean gains of the training role, no network.
 
     The diagnostic state is the logits of the current probabilities, at the same number of acquired leads. A lead's
@@ -140,11 +141,11 @@ class CCGA:
 
         self.logits_, self.sizes_, self.gains_ = logits, sizes, gains
         groups = {int(size): sizes == size for size in np.unique(sizes)}
-        self._trees = {size: (KDTree(logits[rows]), gains[rows]) for size, rows in groups.items()}
+        self.trees_ = {size: (KDTree(logits[rows]), gains[rows]) for size, rows in groups.items()}
 
     def _mean_gains(self, size: int, logits: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n 12"]:
         # a budget beyond those that it was meant for is served by the nearest number of leads that it knows
-        tree, gains = self._trees[min(self._trees, key=lambda known: (abs(known - size), known))]
+        tree, gains = self.trees_[min(self.trees_, key=lambda known: (abs(known - size), known))]
         _, index = tree.query(logits, k=min(self.neighbours, len(gains)), workers=-1)
         near = gains[index.reshape(len(logits), -1)]
         known = ~np.isnan(near)

@@ -11,7 +11,7 @@ from leadwise.errors import Complaints, InputError
 from leadwise.evaluators.contract import detached
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import allocate, policy_name
+from leadwise.policies.rollout import allocate, check_members, policy_name
 
 
 @runtime_checkable
@@ -109,8 +109,7 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
     batch, and whatever the leads hold that were not acquired; and that it leaves what it observes as it is.
     """
     name = policy_name(policy)
-    if not isinstance(policy, Policy):
-        raise InputError(f"Policy {name} needs 'choose(observation)', 'state_evaluator' and 'first_lead'.")
+    check_members(policy)
     few, complaints = detached(records.select(slice(0, 16))), Complaints(f"Policy {name}")
     rng = np.random.default_rng(0)
     for budget in budgets:

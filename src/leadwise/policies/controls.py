@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int, UInt64
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
+from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
 from leadwise.leads import LeadSet, lead_index
@@ -18,7 +19,7 @@ from leadwise.policies.observation import Observation
 from leadwise.store import check_tensors, whole_file, write_tensors
 
 
-class CohortState:
+class CohortState(Fitted):
     """A trained policy that is fed the training role's average state under the same mask: one set a budget.
 
     Parameters

@@ -251,7 +251,8 @@ def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
 
 
 def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
-    """A ranking of all twelve leads that begins with the given ones."""
+    """A ranking of all twelve leads that begins with the given ones; a text is one or more leads by name."""
+    first_lead = first_lead.split() if isinstance(first_lead, str) else first_lead
     given = [LEADS[lead_index(lead)] for lead in first_lead]
     if not given or len(set(given)) != len(given):
         raise InputError(f"The first lead is given as '{' '.join(first_lead)}'; name one or more different leads.")

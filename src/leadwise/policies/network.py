@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int
 
+from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.statistics import STATISTICS, lead_moments
 from leadwise.progress import progress
 
@@ -34,7 +35,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class StateNetwork:
+class StateNetwork(Fitted):
     """Two hidden layers over standardised statistics × mask, mask, logits of the current probabilities and the budget.
 
     Trained in torch; asked in NumPy with float64, so that a choice does not depend on the company of other records.

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import as_array, evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index
@@ -42,10 +42,11 @@ class Rollout:
     """
 
     def __init__(self, policy: Any, records: Records, memory: Path | None = None) -> None:
+        check_members(policy)
         if not len(records):
             raise InputError(f"There are no records in {records.name} to choose leads for.")
         self.policy, self.records = policy, records
-        self.ranking = None if policy.first_lead is None else [_index(lead) for lead in policy.first_lead]
+        self.ranking = None if policy.first_lead is None else _ranking(policy.first_lead)
         self.statistics = lead_statistics(records)
         state = policy.state_evaluator
         place = memory_file(memory, state, records)
@@ -92,9 +93,18 @@ class Rollout:
         np.put_along_axis(mask, order, True, axis=1)
         if not order.shape[1] and self.ranking is not None:
             return first_available(self.ranking, self.records.available[positions])
-        chosen = np.asarray(self.policy.choose(self.observe(positions, mask, remaining)))
+        answer = self.policy.choose(self.observe(positions, mask, remaining))
+        chosen = as_array(answer, f"Policy {policy_name(self.policy)}")
         check_choice(self.policy, self.records.select(positions), mask, chosen)
         return chosen
+
+
+def check_members(policy: Any) -> None:
+    """Raise unless something has what every policy has."""
+    if not all(hasattr(policy, member) for member in ("choose", "state_evaluator", "first_lead")):
+        raise InputError(
+            f"Policy {policy_name(policy)} needs 'choose(observation)', 'state_evaluator' and 'first_lead'."
+        )
 
 
 def memory_file(memory: Path | None, evaluator: Any, records: Records) -> Path | None:
@@ -140,5 +150,7 @@ def trained_on(policy: Any) -> str:
     return "" if target is None else evaluator_name(target)
 
 
-def _index(lead: str | int) -> int:
-    return lead_index(lead) if isinstance(lead, str) else int(lead)
+def _ranking(first_lead: Sequence[str | int]) -> list[int]:
+    """Indices of the given leads, and then of all, so that every record has one of them."""
+    given = first_lead.split() if isinstance(first_lead, str) else first_lead
+    return [*(lead_index(lead) if isinstance(lead, str) else int(lead) for lead in given), *range(len(LEADS))]
