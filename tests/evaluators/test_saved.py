@@ -113,3 +113,10 @@ def test_what_cannot_be_negative(name: str, tmp_path: Path) -> None:
     evaluator.save(tmp_path / "tiny.safetensors")
     with pytest.raises(InputError, match=rf"tensor '(weights\.)?{name}' holds -1\.0"):
         load_evaluator(tmp_path / "tiny.safetensors")
+
+
+def test_evaluators_print_on_one_line(controlled: LogisticEvaluator) -> None:
+    assert repr(controlled) == "<LogisticEvaluator controlled: CD HYP MI NORM STTC>"
+    assert repr(LogisticEvaluator("mine")) == "<LogisticEvaluator mine: not fitted>"
+    assert repr(tiny_evaluator()) == "<NetworkEvaluator tiny: CD HYP MI NORM STTC>"
+    assert repr(tiny_evaluator(facts={"seed": 7})) == "<NetworkEvaluator tiny: CD HYP MI NORM STTC, seed 7>"

@@ -328,3 +328,19 @@ def test_a_state_evaluator_for_other_labels() -> None:
     with pytest.raises(InputError) as refusal:
         allocate(Following(), records, 2)
     assert str(refusal.value) == "Evaluator first answers for A, B; the cohort has A, B, C."
+
+
+def test_what_a_policy_sees_and_chooses_prints_on_one_line(records: Records) -> None:
+    policy = Following()
+    allocation = allocate(policy, records, 3)
+    assert [repr(seen) for seen in policy.seen] == [
+        f"<Observation of {len(records)} records: {step} leads acquired, {3 - step} to go>" for step in (1, 2)
+    ]
+    sets = [str(leads) for leads in allocation.lead_sets]
+    often = max(sets.count(leads) for leads in sets)
+    said = repr(allocation)
+    assert said.startswith(f"<Allocation of following trained on first, k = 3: {len(records)} records, ")
+    assert said.removesuffix(f" for {often} of them>").split(", ")[-1] in {s for s in sets if sets.count(s) == often}
+    assert repr(allocate(Saying([0] * len(records)), records, 2)) == (
+        f"<Allocation of Saying, k = 2: {len(records)} records, I aVR for {len(records)} of them>"
+    )

@@ -172,3 +172,16 @@ def test_facts_are_checked_too(
     policies[kind].save(tmp_path / "whole.safetensors")
     with pytest.raises(InputError, match=r"facts\.safetensors "):
         load_policy(with_facts(tmp_path / "whole.safetensors", FORMAT, **facts), {"controlled": controlled}, policies)
+
+
+def test_policies_print_on_one_line(policies: dict[str, Any]) -> None:
+    assert [repr(policy) for policy in policies.values()] == [
+        "<MGA mga: trained on controlled, begins with V3>",
+        "<ECGOnDemand ecg-on-demand: trained on controlled, begins with V3>",
+        "<CCGA ccga: trained on controlled, begins with V3>",
+        "<CohortState cohort-state: one set a budget, from "
+        "<ECGOnDemand ecg-on-demand: trained on controlled, begins with V3>>",
+        "<RandomSubset random-subset: seed 7>",
+    ]
+    mixed = MGA(LogisticEvaluator("strong"), "aVR V1", state_evaluator=LogisticEvaluator(), name="mixed")
+    assert repr(mixed) == "<MGA mixed: trained on strong, sees controlled, begins with aVR>"

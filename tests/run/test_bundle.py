@@ -88,7 +88,9 @@ def test_no_bundle(tmp_path: Path) -> None:
 
 def test_the_bundle_that_ships_is_what_was_frozen() -> None:
     """Every file, and everything in it can be used: policies find the evaluators that they were trained with."""
-    shipped = Bundle(pretrained_bundle())
+    shipped = Bundle.pretrained()
+    assert shipped.path == pretrained_bundle()
+    assert repr(shipped) == f"<Bundle {shipped.path}: 5 evaluators, 7 policies, 4 references>"
     assert shipped.problems() == []
     assert shipped.plan == read_plan(find_plan("ptbxl"))
     assert {"controlled", "strong", "mask-robust"} <= set(shipped.evaluators)

@@ -176,6 +176,10 @@ class LogisticEvaluator(Fitted):
     def _columns(self) -> list[int]:
         return [STATISTICS.index(name) for name in self.statistics]
 
+    def __repr__(self) -> str:
+        state = " ".join(self.labels) if "labels" in vars(self) else "not fitted"
+        return f"<LogisticEvaluator {self.name}: {state}>"
+
     def _settings(self) -> dict[str, Any]:
         names = ("name", "class_weight", "statistics", "repeats", "strength", "clip", "seed")
         return {name: getattr(self, name) for name in names}

@@ -139,6 +139,10 @@ class NetworkEvaluator:
             digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
         return digest.hexdigest()
 
+    def __repr__(self) -> str:
+        seed = f", seed {self.facts['seed']}" if "seed" in self.facts else ""
+        return f"<NetworkEvaluator {self.name}: {' '.join(self.labels)}{seed}>"
+
     def standardised(self, signals: Float[np.ndarray, "n 12 t"]) -> Float32[np.ndarray, "n 12 t"]:
         """Signals in mV, in deviations from each lead's mean."""
         z = signals - self.mean.astype(np.float32)[:, None]

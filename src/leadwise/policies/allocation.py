@@ -12,7 +12,7 @@ from leadwise.errors import InputError
 from leadwise.leads import LEADS, LeadSet
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Allocation:
     """The ordered leads that a policy chose for budget k, for each of its records."""
 
@@ -41,6 +41,12 @@ class Allocation:
             raise InputError(
                 f"Policy {self.policy} chose {LEADS[lead]} for record {self.records.ids[record]}, which lacks it."
             )
+
+    def __repr__(self) -> str:
+        bits, counts = np.unique(self.masks @ (1 << np.arange(12)), return_counts=True)
+        trained = f" trained on {self.trained_on}" if self.trained_on else ""
+        often = f", {LeadSet(int(bits[counts.argmax()]))} for {counts.max()} of them" if len(bits) else ""
+        return f"<Allocation of {self.policy}{trained}, k = {self.k}: {len(self.records)} records{often}>"
 
     @property
     def k(self) -> int:

@@ -18,6 +18,7 @@ from leadwise.policies.learned import (
     FORMAT,
     check_identity,
     checked_budgets,
+    described,
     identity,
     ranking_of_all,
     read_policy,
@@ -133,6 +134,9 @@ class CCGA(Fitted):
                 raise ValueError("tensor 'gains' holds NaN for a lead that could come next, or a number for another")
             policy._remember(tensors["logits"], tensors["sizes"], tensors["gains"])
         return policy
+
+    def __repr__(self) -> str:
+        return described(self)
 
     def _remember(
         self, logits: Float64[np.ndarray, "m l"], sizes: Int[np.ndarray, " m"], gains: Float64[np.ndarray, "m 12"]

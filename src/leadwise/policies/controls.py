@@ -66,6 +66,9 @@ class CohortState(Fitted):
             chosen.append(int(self.policy.choose(average)[0]))
         return np.array(chosen)[inverse.ravel()]
 
+    def __repr__(self) -> str:
+        return f"<CohortState {self.name}: one set a budget, from {self.policy!r}>"
+
     def _probabilities(self, bits: int) -> Float64[np.ndarray, " l"]:
         """The training role's mean probabilities under a mask, over the records that have its leads.
 
@@ -150,6 +153,9 @@ class RandomSubset:
     def fit(self, _train: Records | None = None, _validation: Records | None = None) -> "RandomSubset":
         """Nothing to learn."""
         return self
+
+    def __repr__(self) -> str:
+        return f"<RandomSubset {self.name}: seed {self.seed}>"
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
         """The lead with the smallest key among those that can be chosen."""

@@ -178,6 +178,9 @@ class LearnedPolicy(ABC):
             network.weights_ = {name: tensors[name] for name in WEIGHTS}
         return policy
 
+    def __repr__(self) -> str:
+        return described(self)
+
     def _settings(self) -> dict[str, Any]:
         names = ("first_lead", "name", "states", "own", "budgets", "seed")
         network = ("hidden", "epochs", "batch", "learning_rate", "weight_decay", "dropout")
@@ -257,6 +260,13 @@ def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
     if not given or len(set(given)) != len(given):
         raise InputError(f"The first lead is given as '{' '.join(first_lead)}'; name one or more different leads.")
     return (*given, *(lead for lead in LEADS if lead not in given))
+
+
+def described(policy: Any) -> str:
+    """A learned policy on one line."""
+    sees = "" if policy.state_evaluator is policy.target else f", sees {evaluator_name(policy.state_evaluator)}"
+    kind, first = type(policy).__name__, policy.first_lead[0]
+    return f"<{kind} {policy.name}: trained on {evaluator_name(policy.target)}{sees}, begins with {first}>"
 
 
 def identity(evaluator: Any) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Shaped
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Observation:
     """n records part of the way through their acquisition, all with the same number of leads to go.
 
@@ -40,6 +40,11 @@ class Observation:
     def candidates(self) -> Bool[np.ndarray, "n 12"]:
         """Leads that may be chosen next."""
         return self.available & ~self.mask
+
+    def __repr__(self) -> str:
+        acquired = sorted(set(self.mask.sum(axis=1).tolist()))
+        leads = " to ".join(map(str, dict.fromkeys([acquired[0], acquired[-1]]))) if acquired else "0"
+        return f"<Observation of {len(self)} records: {leads} leads acquired, {self.remaining} to go>"
 
     def __len__(self) -> int:
         return len(self.mask)

@@ -44,6 +44,15 @@ class Bundle:
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{contents} is damaged: {error}; take the bundle from the run again.") from None
 
+    @classmethod
+    def pretrained(cls) -> "Bundle":
+        """The bundle that ships with leadwise: the published protocol on PTB-XL, frozen before the evaluation role."""
+        return cls(pretrained_bundle())
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{len(self._of(kind))} {kind}" for kind in ("evaluators", "policies", "references"))
+        return f"<Bundle {self.path}: {kinds}>"
+
     @property
     def sha256(self) -> str:
         """Hash of the list of contents, and so of everything."""
@@ -94,7 +103,7 @@ class Bundle:
 
 
 def pretrained_bundle() -> Path:
-    """The bundle that ships with leadwise: the published protocol on PTB-XL, frozen before the evaluation role."""
+    """Where the bundle lies that ships with leadwise."""
     return Path(str(files("leadwise") / "pretrained"))
 
 
