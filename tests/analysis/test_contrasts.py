@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.coverage import Reader, varied_records
+from analysis.coverage import Reader, records_of, varied_records
 from leadwise.analysis.bootstrap import SUM_METRICS, Estimate, PatientBootstrap
 from leadwise.analysis.contrasts import (
     Contrast,
@@ -469,9 +469,16 @@ def test_what_differs_in_records_choices_or_resample_is_not_subtracted(
 
 
 def test_records_of_another_role_are_not_read(readings: Readings, references: dict[str, References]) -> None:
-    others = varied_records(patients=60, seed=5)  # more than the role has
-    with pytest.raises(InputError, match=r"^Record 90 of the whole cohort is not among those of the whole cohort\.$"):
-        contrasts(readings, [some_allocation(others, "mga", 2, 0)], references)
+    some = contrasts(readings, [some_allocation(readings.records.select(slice(0, 40)), "mga", 2, 0)], references)
+    assert len(some) == 9
+    for others in (varied_records(patients=60, seed=5), varied_records(patients=60, seed=5).select(slice(0, 40))):
+        with pytest.raises(InputError, match=r"^Record 1 of .* is not among those of the whole cohort\.$"):
+            contrasts(readings, [some_allocation(others, "mga", 2, 0)], references)
+    doubled = records_of(np.repeat(readings.records.patients, 2), np.repeat(readings.records.labels, 2, axis=0))
+    with pytest.raises(InputError, match=rf"^Record {len(readings.records) + 1} of .* is not among those of"):
+        contrasts(
+            readings, [some_allocation(doubled.select(doubled.ids > len(readings.records)), "mga", 2, 0)], references
+        )
 
 
 def test_what_is_printed_is_short_and_says_what_it_is_about(

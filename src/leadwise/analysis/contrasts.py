@@ -124,6 +124,7 @@ class Readings:
         place = np.searchsorted(self.records.ids, records.ids, sorter=order)
         positions = order[np.minimum(place, len(order) - 1)]
         strange = self.records.ids[positions] != records.ids
+        strange |= self.records.patients[positions] != records.patients  # another cohort may have the same ids
         if strange.any():
             raise InputError(
                 f"Record {records.ids[np.argmax(strange)]} of {records.name} is not among those of {self.records.name}."
