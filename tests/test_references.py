@@ -250,7 +250,6 @@ def two_kinds(n: int) -> Cohort:
         missing=np.zeros((n, 12), dtype=np.int64),
         label_names=("ILL",),
         sampling_rate=100,
-        version=None,
         _signals=np.where(ill, 1000, -1000)[:, None, None].repeat(12, 1).repeat(5, 2).astype(np.int16),
         _labels=ill[:, None],
     )

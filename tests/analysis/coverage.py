@@ -61,7 +61,6 @@ def records_of(
         missing=np.zeros((n, 12), dtype=int) if missing is None else missing,
         label_names=tuple("ABCDEFG"[: labels.shape[1]]),
         sampling_rate=100.0,
-        version=None,
         _signals=np.zeros((n, 12, 3), dtype=np.int16) if signals is None else signals,
         _labels=np.array(labels),
     )

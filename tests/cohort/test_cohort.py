@@ -11,8 +11,8 @@ import pytest
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.plots import plot_ecg
 from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.cohort.roles import Token
-from leadwise.errors import CohortError, InputError, PlanError, SealedRole
+from leadwise.cohort.roles import Roles, Token
+from leadwise.errors import CohortError, InputError, LeadwiseWarning, PlanError, SealedRole
 
 
 @pytest.fixture
@@ -143,8 +143,75 @@ def test_unknown_role_and_record(cohort: Cohort) -> None:
 # what a token opens, and what a fingerprint is of ---------------------------------------------------------------------
 
 
+def token(cohort: Cohort) -> Token:
+    return Token("bundle", "plan", cohort.table_sha256)
+
+
+def test_a_token_opens_only_the_cohort_that_it_was_issued_for(cohort: Cohort, small_cohort: Cohort) -> None:
+    with pytest.raises(SealedRole, match="issued for another cohort"):
+        replace(cohort, token=token(small_cohort))
+
+
+@pytest.mark.parametrize("name", ["ids", "patients", "folds"])
+def test_no_record_of_a_tree_moves_to_another_fold(cohort: Cohort, name: str) -> None:
+    for changed in (cohort, replace(cohort, token=token(cohort))):
+        array = np.array(getattr(cohort, name))
+        array[array == 8] = 7
+        array[0] += 1
+        with pytest.raises(InputError, match="are not those of"):
+            replace(changed, **{name: array})
+
+
+def test_frozen_arrays_cannot_be_made_writeable(cohort: Cohort) -> None:
+    for array in (cohort.folds, cohort.ids, cohort.patients, cohort._labels, cohort["train"].rows, cohort.sealed):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+
+def ptbxl_like(cohort: Cohort, roles: Roles) -> Cohort:
+    """Two folds with as many records and patients as PTB-XL's fold 8 has, and a few more."""
+    records, patients = 2173, 1881
+    folds = np.concatenate([np.full(records, 8), np.full(20, 1)])
+    facts = {name: np.zeros((len(folds), *getattr(cohort, name).shape[1:]), int) for name in ("sex", "missing")}
+    facts |= {"age": np.zeros(len(folds)), "quality": np.zeros((len(folds), 6), bool)}
+    facts |= {"patients": np.minimum(np.arange(len(folds)), patients - 1), "ids": np.arange(len(folds))}
+    facts["patients"][records:] = 5000 + np.arange(20)
+    facts |= {"_signals": np.zeros((len(folds), 12, 8), np.int16), "_labels": np.ones((len(folds), 5), bool)}
+    return replace(cohort, folds=folds, roles=roles, as_read=None, table_as_read=None, cache=None, **facts)
+
+
+@pytest.mark.parametrize("owner", ["train", "audit", None])
+def test_the_held_out_fold_of_ptbxl_is_sealed_whatever_its_role(cohort: Cohort, owner: str | None) -> None:
+    folds = {"train": (1,), "validation": (7,)}
+    folds |= {owner: (8, *folds.get(owner, ()))} if owner else {}
+    for view in (lambda each: each.fold(8), lambda each: each.records):
+        with pytest.raises(SealedRole, match="in fold 8, which stays sealed until a bundle is frozen"):
+            _ = view(ptbxl_like(cohort, Roles(folds))).labels
+        if owner:
+            assert view(ptbxl_like(cohort, Roles(folds, unsealed=True))).labels.all()
+    assert ptbxl_like(cohort, Roles(folds)).fold(1).labels.all()
+
+
+def test_unsealing_the_held_out_fold_does_not_open_the_evaluation_role(cohort: Cohort) -> None:
+    roles = Roles({"train": (1,), "evaluation": (8,)}, unsealed=True)
+    with pytest.raises(SealedRole):
+        _ = ptbxl_like(cohort, roles).fold(8).labels
+
+
+def test_looking_at_the_audit_role_of_ptbxl_says_what_it_means(cohort: Cohort) -> None:
+    roles = Roles({"train": (1,), "audit": (8,)}, unsealed=True)
+    whole = ptbxl_like(cohort, roles)
+    recognised = whole.records.select(whole.folds == 8).rows
+    arrays = ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels")
+    audit = replace(whole, **{name: getattr(whole, name)[recognised] for name in arrays})
+    with pytest.warns(LeadwiseWarning, match="unseen for as long as nobody chooses anything by it"):
+        _ = audit["audit"]
+    _ = replace(audit, token=token(audit))["audit"]  # a run, which leaves a receipt
+    _ = cohort["audit"]  # nobody's audit role: any warning would be an error here
+
+
 def test_a_token_opens_the_seal(cohort: Cohort) -> None:
-    opened = replace(cohort, token=Token("0" * 64))
+    opened = replace(cohort, token=token(cohort))
     rows = cohort["evaluation"].rows
     for path in PATHS.values():
         view = path(opened)
@@ -156,7 +223,7 @@ def test_a_token_opens_the_seal(cohort: Cohort) -> None:
 
 
 def test_a_fingerprint_may_be_taken_of_a_sealed_role_and_is_the_same_opened(cohort: Cohort) -> None:
-    opened = replace(cohort, token=Token("0" * 64))
+    opened = replace(cohort, token=token(cohort))
     assert cohort["evaluation"].fingerprint() == opened["evaluation"].fingerprint()
     prints = {role: cohort[role].fingerprint() for role in cohort.roles.folds}
     assert len(set(prints.values())) == len(prints)
@@ -172,7 +239,7 @@ def test_a_fingerprint_changes_with_anything_of_its_records_and_nothing_else(
     array = np.array(getattr(cohort, what))
     at = (audit.rows[where], *(where,) * (array.ndim - 1))
     array[at] = ~array[at] if array.dtype == bool else array[at] ^ 1 if what != "patients" else 10**6
-    other = replace(cohort, **{what: array})
+    other = replace(cohort, **{what: array}, table_as_read=None)
     assert other["audit"].fingerprint() != audit.fingerprint()
     for role in ("train", "validation", "selection", "evaluation"):
         assert other[role].fingerprint() == cohort[role].fingerprint()

@@ -54,6 +54,7 @@ def test_agrees_with_wfdb(tree: Path) -> None:
         np.testing.assert_allclose(ours, theirs.p_signal.T, atol=1e-6)
     assert cohort.sampling_rate == 100
     assert cohort.version is None
+    assert cohort.identity.kind == "synthetic"
 
 
 def test_labels_follow_the_rule(tree: Path) -> None:

@@ -33,5 +33,5 @@ def test_folds_without_a_role_are_left_aside() -> None:
 
 
 def test_only_the_evaluation_role_is_sealed() -> None:
-    assert PTBXL_ROLES.sealed(np.arange(1, 11)).tolist() == [fold == 8 for fold in range(1, 11)]
-    assert not Roles({"train": (8,)}).sealed(np.array([8])).any()
+    assert PTBXL_ROLES.sealed_folds == (8,)
+    assert Roles({"train": (8,)}).sealed_folds == ()

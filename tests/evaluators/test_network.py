@@ -18,7 +18,7 @@ from leadwise.bench.plain import PlainResNet
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError
 from leadwise.evaluators import network as module
-from leadwise.evaluators.contract import build_evaluator, check_evaluator, detached
+from leadwise.evaluators.contract import build_evaluator, check_evaluator
 from leadwise.evaluators.masks import frozen_masks
 from leadwise.evaluators.network import FORMAT, NetworkEvaluator, pretrained
 from leadwise.evaluators.recipe import Recipe
@@ -97,7 +97,7 @@ def test_unobserved_samples_do_not_matter(records: Records, seed: int) -> None:
     masks = rng.random((6, 12)) < 0.4
     masks[:, rng.integers(12)] = True
     other = np.where(masks[..., None], some.signals[:], rng.integers(-32768, 32768, some.signals.shape, dtype=np.int16))
-    np.testing.assert_array_equal(score(evaluator, detached(some, other), masks), score(evaluator, some, masks))
+    np.testing.assert_array_equal(score(evaluator, some.detached(other), masks), score(evaluator, some, masks))
 
 
 @settings(max_examples=15)
@@ -117,7 +117,7 @@ def test_unobserved_samples_do_not_matter_to_the_reading_itself(seed: int) -> No
 def test_observed_samples_do_matter(records: Records, evaluator: NetworkEvaluator) -> None:
     masks = frozen_masks(len(records))
     louder = np.where(masks[..., None], records.signals[:] // 2, records.signals[:])
-    assert (score(evaluator, detached(records, louder), masks) != score(evaluator, records, masks)).any(axis=1).all()
+    assert (score(evaluator, records.detached(louder), masks) != score(evaluator, records, masks)).any(axis=1).all()
 
 
 def test_the_mask_matters_where_all_is_silent(evaluator: NetworkEvaluator) -> None:

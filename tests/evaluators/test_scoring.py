@@ -39,7 +39,6 @@ def make_cohort(n: int = 30, length: int = LENGTH, seed: int = 0) -> Cohort:
         missing=np.zeros((n, 12), dtype=np.int64),
         label_names=LABELS,
         sampling_rate=RATE,
-        version=None,
         _signals=signals.round().clip(-30000, 30000).astype(np.int16),
         _labels=labels,
     )

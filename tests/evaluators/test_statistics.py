@@ -18,6 +18,7 @@ from leadwise.cohort.roles import Roles
 from leadwise.errors import SealedRole
 from leadwise.evaluators import statistics
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
+from leadwise.store import file_sha256
 
 
 def one_lead(microvolts: np.ndarray, rate: float) -> list[float]:
@@ -198,12 +199,16 @@ def test_computed_once_and_kept(cohort: Cohort, tree: Path, computed: list[int])
     assert computed == []
 
 
-def test_what_is_kept_is_what_is_used(cohort: Cohort) -> None:
-    lead_statistics(cohort["train"])
+@pytest.mark.parametrize("vouched", [True, False])
+def test_what_is_kept_is_what_is_used_if_its_hash_stands_beside_it(cohort: Cohort, vouched: bool) -> None:
+    right = lead_statistics(cohort["train"])
     path = kept_file(cohort)
     other = np.load(path) + 1
     np.save(path, other)
-    np.testing.assert_array_equal(lead_statistics(cohort["train"]), other[cohort["train"].rows])
+    if vouched:
+        path.with_suffix(".sha256").write_text(file_sha256(path))
+        right = other[cohort["train"].rows]
+    np.testing.assert_array_equal(lead_statistics(cohort["train"]), right)
 
 
 def test_an_answer_is_the_callers_to_change(cohort: Cohort) -> None:

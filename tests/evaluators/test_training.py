@@ -59,7 +59,6 @@ def make_cohort(n: int = 50, seed: int = 0) -> Cohort:
         missing=np.where(rng.random((n, 12)) < 0.1, LENGTH, 0),
         label_names=("A", "B", "C"),
         sampling_rate=100,
-        version=None,
         _signals=signals.round().astype(np.int16),
         _labels=labels,
     )

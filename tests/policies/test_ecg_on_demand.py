@@ -148,8 +148,6 @@ def test_redundancy_changes_choices_and_alone_decides_when_it_is_huge(train: Rec
 
 def mixture(records: Records) -> Records:
     """The same records, their leads mixed so that some are nearly the same."""
-    from leadwise.evaluators.contract import detached
-
     weights = np.random.default_rng(9).standard_normal((12, 5)) @ np.random.default_rng(8).standard_normal((5, 12))
     mixed = np.einsum("ij,njt->nit", weights / 6, records.signals[:].astype(np.float64))
-    return detached(records, np.clip(mixed, -32767, 32767).astype(np.int16))
+    return records.detached(np.clip(mixed, -32767, 32767).astype(np.int16))

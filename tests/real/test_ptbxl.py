@@ -43,7 +43,7 @@ def test_counts_are_the_published_ones(cohort: Cohort) -> None:
             assert (row["records"], row["patients"], row["all_zero"]) == expected, role
             compared += 1
     assert compared >= 4
-    assert found["version"] == "1.0.3"
+    assert found["cohort"] == "PTB-XL v1.0.3"
 
 
 def test_oddities_are_the_known_ones(cohort: Cohort) -> None:

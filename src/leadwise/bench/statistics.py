@@ -18,7 +18,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     from scipy.stats import kurtosis, skew
 
     whole = read_ptbxl(cohort)
-    records = whole.records.select(~whole.roles.sealed(whole.folds))
+    records = whole.records.select(~whole.sealed)
     before = _peak_megabytes()
     start = perf_counter()
     compute_statistics(records)

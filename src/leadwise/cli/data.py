@@ -45,15 +45,16 @@ def check_command(
 
 
 def _print_check(cohort: Cohort, result: dict[str, Any]) -> None:
-    version = f"PTB-XL v{result['version']}" if result["version"] else "no known version of PTB-XL"
-    print(f"{cohort.source}: {version}, {result['records']:,} records of {result['patients']:,} patients")
-    labels = list(next(iter(result["roles"].values()), {"prevalence": {}})["prevalence"])
+    counts = f"{result['records']:,} records of {result['patients']:,} patients"
+    print(f"{cohort.source}: {result['cohort']}, {counts}")
+    labels = cohort.label_names
     rows = [
         [
             role,
             _as_ranges(row["folds"]),
             *(f"{row[name]:,}" for name in ("records", "patients", "all_zero")),
-            *(f"{100 * share:.1f}%" for share in row["prevalence"].values()),
+            *(f"{100 * share:.1f}%" for share in (row["prevalence"] or {}).values()),
+            *(["sealed"] * len(labels) if row["prevalence"] is None else []),
         ]
         for role, row in result["roles"].items()
     ]
@@ -83,7 +84,7 @@ def _draw_classes(cohort: Cohort, out: Path) -> list[Path]:
 
     from leadwise.cohort.plots import plot_ecg
 
-    records = cohort.records.select(~cohort.roles.sealed(cohort.folds))
+    records = cohort.records.select(~cohort.sealed)
     labels = records.labels
     pictures = []
     for index, label in enumerate(cohort.label_names):

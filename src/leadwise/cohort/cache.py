@@ -14,13 +14,14 @@ import numpy as np
 import platformdirs
 from jaxtyping import Int, Int16
 
+from leadwise.cohort.identity import fold_fingerprints
 from leadwise.errors import LeadwiseWarning
 from leadwise.store import atomic_directory, exclusive
 
 Arrays = dict[str, np.ndarray]
 Facts = dict[str, Any]
 
-FACTS = {"label_names", "version", "sampling_rate"}
+FACTS = {"label_names", "generator", "sampling_rate", "fingerprints"}
 """What an entry says about its cohort beside the arrays."""
 
 
@@ -80,7 +81,10 @@ def write_entry(
                 np.lib.format.write_array_header_1_0(file, {"descr": "<i2", "fortran_order": False, "shape": shape})
             missing.append(absent)
             file.write(microvolts.astype("<i2", copy=False).data)
-    np.savez(directory / "table.npz", missing=np.concatenate(missing), **table)  # type: ignore[arg-type]
+    table = table | {"missing": np.concatenate(missing)}
+    np.savez(directory / "table.npz", **table)  # type: ignore[arg-type]
+    written = table | {"signals": np.load(directory / "signals.npy", mmap_mode="r", allow_pickle=False)}
+    facts = facts | {"fingerprints": fold_fingerprints(facts["label_names"], written)}
     (directory / "facts.json").write_text(json.dumps(facts))
 
 
@@ -91,7 +95,8 @@ def open_entry(directory: Path) -> tuple[Arrays, Facts] | None:
         with (directory / "table.npz").open("rb") as file, np.load(file, allow_pickle=False) as table:
             arrays = dict(table)
         arrays["signals"] = np.load(directory / "signals.npy", mmap_mode="r", allow_pickle=False)
+        facts["fingerprints"] = {int(fold): str(each) for fold, each in facts["fingerprints"].items()}
         whole = set(facts) == FACTS and {len(array) for array in arrays.values()} == {len(arrays["ids"])}
-    except (OSError, ValueError, TypeError, KeyError, EOFError, BadZipFile):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, EOFError, BadZipFile):
         return None
     return (arrays, facts) if whole else None

@@ -37,21 +37,25 @@ class Oddity:
 
 
 def check(cohort: Cohort) -> dict[str, Any]:
-    """Counts and oddities as plain data: version, records, patients, roles, oddities."""
+    """Counts and oddities as plain data: what the cohort is, records, patients, roles, oddities.
+
+    Of a role under the seal there are counts, and no prevalences, which are statistics.
+    """
     roles = {}
     for role, folds in cohort.roles.folds.items():
         rows = np.isin(cohort.folds, folds)
         if rows.any():
             labels = cohort._labels[rows]
+            shares = dict(zip(cohort.label_names, labels.mean(axis=0).tolist(), strict=True))
             roles[role] = {
                 "folds": sorted(set(cohort.folds[rows].tolist())),
                 "records": int(rows.sum()),
                 "patients": len(np.unique(cohort.patients[rows])),
                 "all_zero": int((~labels.any(axis=1)).sum()),
-                "prevalence": dict(zip(cohort.label_names, labels.mean(axis=0).tolist(), strict=True)),
+                "prevalence": None if cohort.sealed[rows].any() else shares,
             }
     return {
-        "version": cohort.version,
+        "cohort": cohort.identity.title,
         "records": len(cohort),
         "patients": len(np.unique(cohort.patients)),
         "roles": roles,

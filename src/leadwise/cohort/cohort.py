@@ -1,6 +1,7 @@
 """`Cohort`, everyone who is studied, and `Records`, the view on it that everything else takes."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -10,8 +11,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int16
 
-from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, SEALED_ROLE, Roles, Token
-from leadwise.errors import CohortError, InputError, PlanError, SealedRole
+from leadwise.cohort.identity import (
+    HELD_OUT,
+    Identity,
+    fingerprint,
+    fold_fingerprints,
+    fold_sizes,
+    ptbxl_version,
+    resembles_ptbxl,
+)
+from leadwise.cohort.roles import AUDIT, FOLDS, PTBXL_ROLES, Roles, Token
+from leadwise.errors import CohortError, InputError, LeadwiseWarning, PlanError, SealedRole
 
 Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
 """Which records of a view: a slice, positions, or a mask over all of them."""
@@ -24,6 +34,21 @@ QUALITY_FLAGS = (
     "extra_beats",
     "pacemaker",
 )
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A copy that nobody can make writeable again: its memory is an immutable object of Python's.
+
+    >>> frozen(np.arange(3)).flags.writeable = True
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
+def table_sha256(ids: Int[np.ndarray, " n"], patients: Int[np.ndarray, " n"], folds: Int[np.ndarray, " n"]) -> str:
+    """Hash of who is in which fold."""
+    return sha256(b"".join(array.astype("<i8").tobytes() for array in (ids, patients, folds))).hexdigest()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,15 +74,19 @@ class Cohort:
     """Samples that the recording lacks in each lead; they were interpolated."""
     label_names: tuple[str, ...]
     sampling_rate: float
-    version: str | None
-    """PTB-XL version that the rows match, if any."""
     _signals: Int16[np.ndarray, "n 12 t"]
     _labels: Bool[np.ndarray, "n l"]
     roles: Roles = field(default=PTBXL_ROLES)
     cache: Path | None = None
     """Directory where arrays that are made from this cohort may be kept."""
+    generator: str | None = None
+    """What the program that made the recordings up says of them; None where nobody says that they are made up."""
+    as_read: Mapping[int, str] | None = None
+    """Fingerprint of each fold when the cache was written, if the cohort comes from there."""
+    table_as_read: str | None = None
+    """`table_sha256` of the tree that was read: records of it cannot be moved to other folds afterwards."""
     token: Token | None = None
-    """What a frozen bundle issues: with it, the evaluation role may be read."""
+    """What a frozen bundle issues: with it, sealed records may be read."""
 
     def __post_init__(self) -> None:
         if not len(self.ids):
@@ -72,8 +101,65 @@ class Cohort:
             array = getattr(self, name)
             if len(array) != n:
                 raise InputError(f"{self.source} has {n} ids but {len(array)} {name.strip('_')}; give one a record.")
-            array.flags.writeable = False  # the seal looks at folds; nobody may move a record
+            if name == "_signals":  # too large to be copied; as a rule they are mapped from a file, for reading only
+                array.flags.writeable = False
+            else:
+                object.__setattr__(self, name, frozen(array))  # the seal looks at folds; nobody may move a record
+        if self.table_as_read not in (None, self.table_sha256):
+            raise InputError(
+                f"The ids, patients or folds are not those of {self.source}, which was read; give folds other roles "
+                "with roles=Roles(…), or pick records with select."
+            )
+        if self.token is not None and self.token.cohort != self.table_sha256:
+            raise SealedRole(
+                f"The token was issued for another cohort than {self.source}; let the bundle open this one."
+            )
         self.roles.check_disjoint(self.patients, self.folds)
+
+    @cached_property
+    def table_sha256(self) -> str:
+        """Hash of ids, patients and folds."""
+        return table_sha256(self.ids, self.patients, self.folds)
+
+    @cached_property
+    def version(self) -> str | None:
+        """PTB-XL version whose numbers of records and patients the folds have, if any; `identity` looks closely."""
+        return ptbxl_version(fold_sizes(self.patients, self.folds))
+
+    @cached_property
+    def identity(self) -> Identity:
+        """What the cohort is, from its content; reads every signal once.
+
+        Raises `CohortError` if the cache is not what was read from the tree.
+        """
+        sizes = fold_sizes(self.patients, self.folds)
+        fingerprints = fold_fingerprints(self.label_names, self._arrays)
+        altered = [fold for fold, each in fingerprints.items() if (self.as_read or fingerprints).get(fold) != each]
+        if altered:
+            raise CohortError(
+                f"The cache {self.cache} was changed after {self.source} was read (fold "
+                f"{', '.join(map(str, altered))}); leadwise data check {self.source} reads every record anew."
+            )
+        return Identity.of(sizes, fingerprints, self.generator)
+
+    @property
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """What the records are, for fingerprints."""
+        table = {"ids": self.ids, "patients": self.patients, "folds": self.folds, "missing": self.missing}
+        return table | {"labels": self._labels, "signals": self._signals}
+
+    @cached_property
+    def sealed_folds(self) -> tuple[int, ...]:
+        """Folds under the seal: those of the evaluation role, and of PTB-XL the held-out one whatever its role."""
+        by_role = set(self.roles.sealed_folds)
+        if not self.roles.unsealed and resembles_ptbxl(fold_sizes(self.patients, self.folds)):
+            by_role.add(HELD_OUT)
+        return tuple(sorted(by_role & set(self.folds.tolist())))
+
+    @cached_property
+    def sealed(self) -> Bool[np.ndarray, " n"]:
+        """Which records lie under the seal, whether or not a token opens it."""
+        return frozen(np.isin(self.folds, self.sealed_folds))
 
     @property
     def records(self) -> "Records":
@@ -86,7 +172,18 @@ class Cohort:
         return replace(self, _labels=self._labels[:, :0])
 
     def __getitem__(self, role: str) -> "Records":
-        """The records of a role."""
+        """The records of a role; with a warning where looking at them should leave a receipt."""
+        if role == AUDIT and self.version and self.token is None:
+            warnings.warn(
+                "This is PTB-XL's audit role. It is unseen for as long as nobody chooses anything by it: let a run "
+                "look at it (leadwise evaluate), which leaves a receipt, and develop on the validation role.",
+                LeadwiseWarning,
+                stacklevel=2,
+            )
+        return self.role(role)
+
+    def role(self, role: str) -> "Records":
+        """The records of a role, for those who leave a receipt of what they do with them."""
         if role not in self.roles.folds:
             raise PlanError(f"There is no role '{role}' in this plan; it has {', '.join(self.roles.folds)}.")
         folds = self.roles.folds[role]
@@ -125,9 +222,7 @@ class Records:
     """What the selection is, for messages."""
 
     def __post_init__(self) -> None:
-        rows = np.array(self.rows)
-        rows.flags.writeable = False
-        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "rows", frozen(np.asarray(self.rows)))
 
     @property
     def ids(self) -> Int[np.ndarray, " n"]:
@@ -194,6 +289,24 @@ class Records:
         """The same records, of the cohort without its labels: for those who must not see them."""
         return replace(self, cohort=self.cohort.unlabelled)
 
+    def detached(self, microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> "Records":
+        """The same records as a cohort of their own, without a cache, with other signals if given."""
+        cohort = self.cohort
+        names = ("ids", "patients", "folds", "age", "sex", "quality", "missing")
+        arrays = {name: getattr(cohort, name)[self.rows] for name in names}
+        table = table_sha256(arrays["ids"], arrays["patients"], arrays["folds"])
+        own = replace(
+            cohort,
+            **arrays,
+            _signals=self.signals[:] if microvolts is None else microvolts.astype(np.int16),
+            _labels=self.labels,
+            cache=None,
+            as_read=None,
+            table_as_read=None,
+            token=cohort.token and replace(cohort.token, cohort=table),
+        )
+        return own.records
+
     @property
     def signals(self) -> "Signals":
         """The recordings, read when indexed."""
@@ -240,25 +353,19 @@ class Records:
 
         For integrity only, so it may be taken of a sealed role too.
         """
-        cohort, digest = self.cohort, sha256(",".join(self.label_names).encode())
-        for array in (cohort.ids, cohort.patients, cohort.folds, cohort.missing):
-            digest.update(array[self.rows].astype("<i8").tobytes())
-        digest.update(cohort._labels[self.rows].tobytes())
-        for _, chunk in Signals(cohort._signals, self.rows).chunks(256):
-            digest.update(chunk.tobytes())
-        return digest.hexdigest()
+        return fingerprint(self.label_names, self.cohort._arrays, self.rows)
 
     @property
     def sealed(self) -> int:
-        """How many of these records lie under the seal."""
-        return 0 if self.cohort.token is not None else int(self.cohort.roles.sealed(self.folds).sum())
+        """How many of these records lie under a seal that is closed."""
+        return 0 if self.cohort.token is not None else int(self.cohort.sealed[self.rows].sum())
 
     def _refuse_if_sealed(self, what: str) -> None:
         if self.sealed:
-            folds = ", ".join(map(str, self.cohort.roles.sealed_folds))
+            folds = ", ".join(map(str, self.cohort.sealed_folds))
             raise SealedRole(
-                f"The {what} of {self.name} cannot be read: {self.sealed} of its {len(self)} records belong to the "
-                f"{SEALED_ROLE} role (fold {folds}), which stays sealed until a bundle is frozen; use another role."
+                f"The {what} of {self.name} cannot be read: {self.sealed} of its {len(self)} records are in fold "
+                f"{folds}, which stays sealed until a bundle is frozen; use others."
             )
 
 

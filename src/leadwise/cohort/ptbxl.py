@@ -14,15 +14,18 @@ import numpy as np
 from jaxtyping import Int16
 
 from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
-from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort
+from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort, table_sha256
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
 from leadwise.cohort.waveforms import read_waveforms
-from leadwise.errors import CohortError, LeadwiseWarning
+from leadwise.errors import CohortError, LeadwiseWarning, one_line
 from leadwise.progress import progress
 from leadwise.store import file_sha256
 
-READER_VERSION = 1
+READER_VERSION = 2
 """Part of the cache key: bump it whenever the reader would give other arrays for the same files."""
+
+MARK = "leadwise-synthetic.json"
+"""A file of a tree whose recordings a program made up."""
 
 SAMPLING_RATE = 100
 """To which recordings of records500 are brought."""
@@ -35,19 +38,6 @@ _SCP_CODES = re.compile(rf"\{{\s*(?:{_SCP_ITEM}(?:\s*,\s*{_SCP_ITEM})*\s*,?\s*)?
 _SCP_CODE = re.compile(r"""['"]([^'"]+)['"]""")
 _HIDDEN_AGE = 300.0
 
-# Records and patients of each fold in v1.0.3; a tree with only some folds is recognised by them.
-_FOLDS_OF_1_0_3 = {
-    1: (2175, 1878),
-    2: (2181, 1849),
-    3: (2192, 1887),
-    4: (2174, 1883),
-    5: (2174, 1890),
-    6: (2173, 1884),
-    7: (2176, 1871),
-    8: (2173, 1881),
-    9: (2183, 1942),
-    10: (2198, 1904),
-}
 _ROWS_OF_1_0_1 = 21_837
 
 
@@ -91,11 +81,13 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
         missing=arrays["missing"],
         label_names=tuple(facts["label_names"]),
         sampling_rate=facts["sampling_rate"],
-        version=facts["version"],
         _signals=arrays["signals"],
         _labels=arrays["labels"],
         roles=roles,
         cache=entry,
+        generator=facts["generator"],
+        as_read=facts["fingerprints"],
+        table_as_read=table_sha256(arrays["ids"], arrays["patients"], arrays["folds"]),
     )
 
 
@@ -107,6 +99,11 @@ class _Tree:
     records: Path
     """``records100``, or ``records500`` where only that is there."""
     path_column: str
+
+    @property
+    def mark(self) -> Path:
+        """What a program that makes recordings up leaves in the tree, so that nobody takes them for real ones."""
+        return self.root / MARK
 
     @classmethod
     def find(cls, root: Path) -> "_Tree":
@@ -130,7 +127,8 @@ class _Tree:
         reading them; a file that is changed in place goes unnoticed until ``leadwise data check``."""
         folders = [self.records, *sorted(path for path in self.records.iterdir() if path.is_dir())]
         times = [(path.name, path.stat().st_mtime_ns) for path in folders]
-        sources = [READER_VERSION, file_sha256(self.database), file_sha256(self.statements), times]
+        marked = file_sha256(self.mark) if self.mark.exists() else None
+        sources = [READER_VERSION, file_sha256(self.database), file_sha256(self.statements), marked, times]
         return sha256(json.dumps(sources).encode()).hexdigest()[:32]
 
 
@@ -210,7 +208,7 @@ def _read_table(tree: _Tree) -> tuple[Arrays, Facts, list[Path]]:
         "quality": np.array([row.quality for row in rows]),
         "labels": np.array([[name in row.classes for name in label_names] for row in rows]),
     }
-    facts = {"label_names": label_names, "version": _version(table["folds"], table["patients"])}
+    facts = {"label_names": label_names, "generator": _generator(tree.mark)}
     return table, facts, [tree.root / row.path for row in rows]
 
 
@@ -253,6 +251,18 @@ def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column
         classes={class_of[code] for code in codes},
         path=str(path),
     )
+
+
+def _generator(mark: Path) -> str | None:
+    """What a generator's mark says of the recordings; None where there is no mark."""
+    if not mark.exists():
+        return None
+    try:
+        return str(json.loads(mark.read_text())["generator"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CohortError(
+            f"{mark} does not say what made these recordings ({one_line(error)}); make the cohort again."
+        ) from None
 
 
 def _whole_number(row: dict[str, str], column: str) -> int:
@@ -307,14 +317,6 @@ def _read_csv(file: Path, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict[s
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CohortError(f"{file} cannot be read: {reason}.") from None
-
-
-def _version(folds: np.ndarray, patients: np.ndarray) -> str | None:
-    matches = all(
-        _FOLDS_OF_1_0_3[fold] == ((folds == fold).sum(), len(np.unique(patients[folds == fold])))
-        for fold in np.unique(folds).tolist()
-    )
-    return "1.0.3" if matches else None
 
 
 def _shown(text: str) -> str:

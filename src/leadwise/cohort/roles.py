@@ -5,23 +5,30 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from leadwise.errors import PlanError, right_one
 
 ROLES = ("train", "validation", "selection", "audit", "evaluation")
-SEALED_ROLE = "evaluation"
-SCORED = ("audit", SEALED_ROLE)
+AUDIT, SEALED_ROLE = "audit", "evaluation"
+SCORED = (AUDIT, SEALED_ROLE)
 """Roles that are scored after the freeze, in this order."""
 FOLDS = range(1, 11)
 
 
 @dataclass(frozen=True)
 class Token:
-    """Opens the seal. Only a frozen bundle issues one, when it finds itself unchanged; it says which bundle."""
+    """Opens the seal of one cohort. A frozen bundle issues it, when it finds itself whole and made for such a cohort.
+
+    It guards against looking by accident, not against those who mean to: whoever holds the files can read them.
+    """
 
     bundle: str
     """SHA-256 of the bundle."""
+    plan: str
+    """SHA-256 of the bundle's plan."""
+    cohort: str
+    """`Cohort.table_sha256` of the cohort that it opens."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class Roles:
     """Which folds each role has. Folds that no role names are left aside."""
 
     folds: Mapping[str, tuple[int, ...]]
+    unsealed: bool = False
+    """Whether the fold of PTB-XL that is sealed whatever its role is open to the role that it has here."""
 
     def __post_init__(self) -> None:
         # nobody may unseal a role by changing what was checked
@@ -50,11 +59,8 @@ class Roles:
 
     @property
     def sealed_folds(self) -> tuple[int, ...]:
+        """Folds that are sealed because of their role."""
         return self.folds.get(SEALED_ROLE, ())
-
-    def sealed(self, folds: Int[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-        """Which records, given their folds, lie under the seal."""
-        return np.isin(folds, self.sealed_folds)
 
     def check_disjoint(self, patients: Int[np.ndarray, " n"], folds: Int[np.ndarray, " n"]) -> None:
         """Raise unless every patient's records lie in one role: what is learned of a patient is not tested on it."""

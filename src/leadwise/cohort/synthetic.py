@@ -3,6 +3,7 @@
 The signals come from `leadwise.cohort.dipole`; here stand the patients, their labels and the files.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from jaxtyping import Float, Int, Int16
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.conditions import CONDITIONS
 from leadwise.cohort.dipole import SAMPLES, SAMPLING_RATE, Recordings, frontal_axis, make_hearts, record, take
-from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.cohort.ptbxl import MARK, read_ptbxl
 from leadwise.errors import CohortError
 from leadwise.leads import ELECTRODES, LEADS
 from leadwise.memory import too_large
@@ -118,8 +119,8 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     """Write a synthetic cohort of ``records`` 100 Hz records; the same seed writes the same bytes.
 
     Bytes are promised on one kind of machine; another processor may round a few samples to the next microvolt.
-    ``directory`` must be absent or empty. It receives ``ptbxl_database.csv``, ``scp_statements.csv`` and
-    ``records100/``, whole or not at all.
+    ``directory`` must be absent or empty. It receives ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/``
+    and a mark that says that the recordings are made up, whole or not at all.
     """
     if records < FEWEST_RECORDS:
         raise CohortError(
@@ -144,12 +145,18 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     with _filled_at_once(directory) as draft, progress("Writing the synthetic cohort", records) as advance:
         _database(table, circumstances, rng).to_csv(draft / "ptbxl_database.csv", index=False)
         _statements().to_csv(draft / "scp_statements.csv")
+        (draft / MARK).write_text(json.dumps({"generator": _generator(records, seed)}) + "\n")
         for start in range(0, records, _BATCH):
             rows = np.arange(start, min(start + _BATCH, records))
             signals = record(take(hearts, patient_of[rows]), take(recordings, rows), rng)
             for ecg_id, signal in zip(rows + 1, signals, strict=True):
                 _write_record(draft, int(ecg_id), signal)
             advance(len(rows))
+
+
+def _generator(records: int, seed: int) -> str:
+    """What the mark of a synthetic cohort says."""
+    return f"leadwise's dipole model {MODEL_VERSION}, {records:,} records, seed {seed}"
 
 
 def memory_for(records: int) -> int:
@@ -168,7 +175,7 @@ def _filled_at_once(directory: Path) -> Iterator[Path]:
     try:
         with TemporaryDirectory(prefix=".draft-", dir=directory) as draft:
             yield Path(draft)
-            for name in ("records100", "scp_statements.csv", "ptbxl_database.csv"):
+            for name in (MARK, "records100", "scp_statements.csv", "ptbxl_database.csv"):
                 (Path(draft) / name).rename(directory / name)
     except BaseException:
         if made:

@@ -1,7 +1,6 @@
 """What an evaluator is, which ones there are, and whether yours is one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never, Protocol, runtime_checkable
 
 import numpy as np
@@ -138,7 +137,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
     name = evaluator_name(evaluator)
     if getattr(evaluator, "labels", None) is None or not callable(getattr(evaluator, "probabilities", None)):
         raise InputError(f"Evaluator {name} needs an attribute 'labels' and a method 'probabilities(signals, masks)'.")
-    sample = detached(records.select(slice(0, 16)))
+    sample = records.select(slice(0, 16)).detached()
     n, rng = len(sample), np.random.default_rng(0)
     masks = (rng.random((n, 12)) < 0.4) & sample.available
     masks[np.arange(n), sample.available.argmax(axis=1)] = True
@@ -173,7 +172,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
         moved = sample.select(order)
         demand(lambda: ask(moved, masks[order]), answer[order], "answers by the position in the batch")
         noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
-        changed = detached(sample, np.where(masks[..., None], sample.signals[:], noise))
+        changed = sample.detached(np.where(masks[..., None], sample.signals[:], noise))
         demand(lambda: ask(changed, masks), answer, "lets leads matter that were not observed")
         if asked is plain or not hasattr(evaluator, "prepare"):
             return
@@ -220,19 +219,3 @@ class _Watched(_Unprepared):
                 f"Evaluator {self.name} changes the signals or masks that it is given; let it work on a copy."
             )
         return answer
-
-
-def detached(records: Records, microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> Records:
-    """The same records as a cohort of their own, without a cache, with other signals if given."""
-    cohort = records.cohort
-    own = replace(
-        cohort,
-        **{
-            name: getattr(cohort, name)[records.rows]
-            for name in ("ids", "patients", "folds", "age", "sex", "quality", "missing")
-        },
-        _signals=records.signals[:] if microvolts is None else microvolts.astype(np.int16),
-        _labels=records.labels,
-        cache=None,
-    )
-    return own.records

@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float64, Int16
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.progress import progress
-from leadwise.store import atomic_file
+from leadwise.store import atomic_file, file_sha256
 
 STATISTICS = (
     "mean",
@@ -122,22 +122,29 @@ def compute_statistics(records: Records) -> Float64[np.ndarray, "n 12 10"]:
 
 
 def _kept(cohort: Cohort) -> Float64[np.ndarray, "all 12 10"] | None:
-    """The cohort's statistics on disk, NaN for records that were sealed; None for a cohort without a cache."""
+    """The cohort's statistics on disk, NaN for records that were sealed; None for a cohort without a cache.
+
+    Beside them stands their hash: statistics that were changed since are computed again.
+    """
     if cohort.cache is None:
         return None
     path = cohort.cache / f"statistics-{VERSION}.npy"
+    digest = path.with_suffix(".sha256")
     statistics = np.full((len(cohort), 12, len(STATISTICS)), np.nan)
     try:
         kept = np.lib.format.open_memmap(path, mode="r")  # unlike np.load, it takes nothing but an array
-        if kept.shape == statistics.shape and kept.dtype == statistics.dtype:
+        fitting = (kept.shape, kept.dtype) == (statistics.shape, statistics.dtype)
+        if fitting and digest.read_text() == file_sha256(path):
             return kept
     except (OSError, ValueError):
         pass
-    unsealed = cohort.records.select(~cohort.roles.sealed(cohort.folds))
+    unsealed = cohort.records.select(~cohort.sealed)
     statistics[unsealed.rows] = compute_statistics(unsealed)
     try:
         with atomic_file(path) as draft, draft.open("wb") as file:
             np.save(file, statistics, allow_pickle=False)
+        with atomic_file(digest) as draft:
+            draft.write_text(file_sha256(path))
     except OSError:
         pass  # a cache that cannot be written was warned about when the cohort was read
     return statistics

@@ -8,7 +8,6 @@ from jaxtyping import Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import Complaints, InputError
-from leadwise.evaluators.contract import detached
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import allocate, check_members, policy_name
@@ -110,7 +109,7 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
     """
     name = policy_name(policy)
     check_members(policy)
-    few, complaints = detached(records.select(slice(0, 16))), Complaints(f"Policy {name}")
+    few, complaints = records.select(slice(0, 16)).detached(), Complaints(f"Policy {name}")
     rng = np.random.default_rng(0)
     for budget in budgets:
         with complaints.gather():
@@ -123,7 +122,7 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
             if not np.array_equal(alone, chosen.order):
                 complaints.add(f"Policy {name} lets the other records of a batch change its choice.")
             noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
-            changed = detached(sample, np.where(chosen.masks[..., None], sample.signals[:], noise))
+            changed = sample.detached(np.where(chosen.masks[..., None], sample.signals[:], noise))
             if not np.array_equal(allocate(policy, changed, budget).order, chosen.order):
                 complaints.add(f"Policy {name} lets leads that it has not acquired change its choice.")
     complaints.say()
