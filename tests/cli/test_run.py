@@ -41,7 +41,7 @@ def leadwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 def plan(tmp_path: Path) -> Path:
     """A plan for PTB-XL."""
     path = tmp_path / "plan.toml"
-    path.write_text('title = "mine"\n')
+    path.write_text('title = "mine"\nstrong = {recipe = {batch = 8}}\nmask_robust = {recipe = {batch = 8}}\n')
     return path
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from leadwise.cohort.identity import Identity
 from leadwise.report.chronology import Chronology, when
 from leadwise.report.contents import RunContents
 from leadwise.run.bundle import Bundle
@@ -30,7 +31,8 @@ def chronology(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def made(*receipts: dict[str, Any]) -> Chronology:
         numbered = [receipt | {"number": number} for number, receipt in enumerate(receipts, 1)]
-        return Chronology(RunContents(RunDirectory(Path()), Plan(), Bundle.__new__(Bundle), numbered, {}))
+        nobody, bundle = Identity("other", None, {}), Bundle.__new__(Bundle)
+        return Chronology(RunContents(RunDirectory(Path()), Plan(), bundle, numbered, {}, nobody, nobody))
 
     return made
 

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from leadwise.cohort.identity import Identity
 from leadwise.report.contents import RunContents
 from leadwise.report.methods import describe_methods
 from leadwise.run.plan import Plan
@@ -48,7 +49,6 @@ def test_every_section_is_prose(contents: RunContents) -> None:
 @pytest.mark.parametrize(
     ("heading", "setting", "value", "said"),
     [
-        ("Cohort", "cohort.seed", 77, "(seed 77)"),
         ("Controlled evaluator", "controlled.repeats", 1, "under 1 random mask (seed"),
         ("Controlled evaluator", "controlled.strength", 0.25, "inverse penalty 0.25"),
         ("Controlled evaluator", "controlled.clip", 2.5, "±2.5 deviations"),
@@ -99,7 +99,7 @@ def test_the_run_is_told(contents: RunContents) -> None:
     results = contents.results
     splits = results["splits"].set_index("role")
     cohort = section(contents, "Cohort")
-    assert "made 160 recordings (seed 3)" in cohort
+    assert "a program made the recordings up (leadwise's dipole model 1, 160 records, seed 3)" in cohort
     assert "say nothing about patients" in cohort
     assert f"train (folds 1–6) {splits['records']['train']:.0f} records of" in cohort
     assert "CD, HYP, MI, NORM and STTC" in cohort
@@ -134,8 +134,9 @@ def test_several_machines_are_all_told(contents: RunContents) -> None:
 
 
 def test_real_recordings(contents: RunContents) -> None:
-    real = with_plan(contents, {"cohort": {"kind": "ptbxl"}})
-    assert section(real, "Cohort").startswith("The cohort is PTB-XL")
+    ptbxl = Identity("ptbxl", None, {})
+    real = replace(contents, cohort=ptbxl, made_on=ptbxl)
+    assert section(real, "Cohort").startswith("The cohort is PTB-XL v1.0.3, twelve leads")
     assert "synthetic" not in " ".join(text for _, text in describe_methods(real))
     assert "(the publication's was aVR)" in section(real, "Policies"), "the tiny cohort has another best lead"
     assert "(the publication's was aVR)" not in section(contents, "Policies"), "nothing was published about this one"

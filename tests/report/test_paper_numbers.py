@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from leadwise.cohort.identity import Identity
 from leadwise.report.claims import claim_cells, claims_frame
 from leadwise.report.contents import RunContents
 from leadwise.report.hypotheses import hypotheses_frame
@@ -39,7 +40,8 @@ def as_published(synthetic: RunContents, roles: tuple[str, ...] = ("audit", "eva
     results["published"] = published_frame(results, ROLES, FACTS).astype({"published": str, "ours": str})
     results["hypotheses"] = hypotheses_frame(plan, results)
     results["claims"], results["claim_cells"] = claims_frame(results, ROLES), claim_cells(results, ROLES)
-    return replace(synthetic, plan=plan, results=results)
+    real = Identity("ptbxl", None, {})
+    return replace(synthetic, plan=plan, results=results, cohort=real, made_on=real)
 
 
 def _binnings(roles: tuple[str, ...]) -> pd.DataFrame:
@@ -74,7 +76,7 @@ def test_synthetic_recordings_have_no_paper_beside(synthetic: RunContents) -> No
             assert paper_columns(table.frame) == []
             assert "published.csv" not in table.source
     assert tables["published"].frame.empty
-    assert "synthetic" in tables["published"].caption
+    assert "this is something else" in tables["published"].caption
 
 
 MAIN = {

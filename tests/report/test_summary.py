@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leadwise.cohort.identity import Identity
 from leadwise.report.claims import claims_frame
 from leadwise.report.contents import RunContents
 from leadwise.report.summary import Summary, summarise
 from leadwise.report.wording import number
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.plan import CohortPlan, Plan, read_plan
+from leadwise.run.plan import Plan, read_plan
 from report.paper import DEMAND, ROLES, Paper
 
 Results = dict[str, pd.DataFrame]
@@ -62,13 +63,17 @@ def plan() -> Plan:
         return read_plan(path)
 
 
-def summary_of(plan: Plan, results: Results) -> Summary:
-    """Nothing but the plan and the tables is looked at."""
-    return summarise(RunContents(RunDirectory("nowhere"), plan, Bundle.__new__(Bundle), [], results))
+PTBXL = Identity("ptbxl", None, {})
+SYNTHETIC = Identity("synthetic", "a model", {})
 
 
-def text_of(plan: Plan, results: Results) -> str:
-    summary = summary_of(plan, results)
+def summary_of(plan: Plan, results: Results, cohort: Identity = PTBXL) -> Summary:
+    """Nothing but the plan, the tables and what the cohort is is looked at."""
+    return summarise(RunContents(RunDirectory("nowhere"), plan, Bundle.__new__(Bundle), [], results, cohort, cohort))
+
+
+def text_of(plan: Plan, results: Results, cohort: Identity = PTBXL) -> str:
+    summary = summary_of(plan, results, cohort)
     return "\n".join([summary.headline, *summary.paragraphs])
 
 
@@ -413,8 +418,7 @@ def test_claims_about_a_role_that_was_not_scored_are_only_oriented(plan: Plan, r
 
 
 def test_beside_synthetic_recordings_nothing_is_said_of_claims(plan: Plan, results: Results) -> None:
-    synthetic = plan.model_copy(update={"cohort": CohortPlan(kind="synthetic", records=100)})
-    assert "claims" not in text_of(synthetic, claimed(results))
+    assert "claims" not in text_of(plan, claimed(results), SYNTHETIC)
 
 
 # what is missing ------------------------------------------------------------------------------------------------------
@@ -478,8 +482,7 @@ def test_the_audit_alone_is_called_so(plan: Plan, results: Results) -> None:
 
 
 def test_a_synthetic_cohort_says_so_first(plan: Plan, results: Results) -> None:
-    synthetic = plan.model_copy(update={"cohort": CohortPlan(kind="synthetic", records=100)})
-    summary = summary_of(synthetic, results)
+    summary = summary_of(plan, results, SYNTHETIC)
     assert summary.headline.startswith("On synthetic recordings, which say nothing about patients, in the evaluation")
     assert summary.paragraphs[0].startswith("The recordings are synthetic")
     assert summary.paragraphs[-1].endswith("they say nothing about patients.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leadwise.cohort.identity import Identity
 from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, pretrained_bundle, write_bundle
 from leadwise.run.plan import read_plan
@@ -27,7 +28,7 @@ def bundle(tmp_path: Path) -> Bundle:
         "references": {"controlled": source / "controlled.csv"},
         "tables": {"seeds": source / "seeds.csv"},
     }
-    write_bundle(tmp_path / "bundle", source / "mine.toml", parts)
+    write_bundle(tmp_path / "bundle", source / "mine.toml", Identity("other", None, {"1": "0" * 64}), parts)
     shutil.rmtree(source)
     return Bundle(tmp_path / "bundle")
 

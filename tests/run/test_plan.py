@@ -56,8 +56,8 @@ def test_hypotheses_are_about_what_a_study_makes() -> None:
 WRONG = {
     # keys
     "[rolls]\ntrain = [1]": "'rolls' is not part of a plan; did you mean 'roles'?",
-    "zebra = 1": "'zebra' is not part of a plan; there are title, cohort, roles, budgets, controlled, strong, "
-    "mask_robust, policies, bootstrap, hypotheses.",
+    "zebra = 1": "'zebra' is not part of a plan; there are title, cohort, roles, unsealed, budgets, controlled, "
+    "strong, mask_robust, policies, bootstrap, hypotheses.",
     "[strong]\nseed = [1]": "'strong.seed' is not part of a plan; did you mean 'seeds'?",
     "[strong.recipe]\nepoch = 3": "'strong.recipe.epoch' is not part of a plan; did you mean 'epochs'?",
     "[bootstrap]\nzebra = 3": "'bootstrap.zebra' is not part of a plan; there are replicates, seed.",

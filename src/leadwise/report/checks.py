@@ -109,6 +109,8 @@ def _seal(run: _Run) -> Answer:
     problems = seal_problems(run.directory, run.receipts)
     if chronology.frozen is None:
         problems.append("No receipt tells of the freeze of this bundle.")
+    if run.plan.unsealed:
+        problems.append("The plan opens the sealed fold of PTB-XL to a role that is used before the freeze.")
     looked = {role: sum(each["stage"] == role for each in chronology.earlier) for role in SCORED}
     if looked["evaluation"] and chronology.frozen is not None:
         times = several(looked["evaluation"], "time")

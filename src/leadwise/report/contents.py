@@ -1,6 +1,6 @@
 """What a report is made of: a finished run, read from its directory. Nothing is computed here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from leadwise.cohort.identity import PTBXL, SYNTHETIC, Identity
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError, one_line
 from leadwise.run.bundle import Bundle
@@ -41,6 +42,21 @@ class Frames(Mapping[str, pd.DataFrame]):
         return len(self._files)
 
 
+def read_cohort(receipts: Sequence[Mapping[str, Any]]) -> Identity:
+    """The cohort that a run read last, as its ledger tells."""
+    try:
+        return Identity.read(next(each for each in reversed(receipts) if each["event"] == "cohort")["cohort"])
+    except (StopIteration, KeyError, TypeError, ValueError):
+        raise InputError(
+            f"The ledger does not tell which cohort was read; carry out the same command again, {_AGAIN}"
+        ) from None
+
+
+def published_cohort(*cohorts: Identity) -> bool:
+    """Whether the paper is about these cohorts."""
+    return all(cohort.kind == PTBXL for cohort in cohorts)
+
+
 @dataclass(frozen=True)
 class RunContents:
     """A run whose results are there: its plan, frozen bundle, receipts and tables."""
@@ -50,6 +66,10 @@ class RunContents:
     bundle: Bundle
     receipts: list[dict[str, Any]]
     results: Mapping[str, pd.DataFrame]
+    cohort: Identity
+    """Whose records were scored, as the ledger tells."""
+    made_on: Identity
+    """The cohort that everything in the bundle was made on."""
 
     @classmethod
     def read(cls, path: str | Path) -> "RunContents":
@@ -67,7 +87,7 @@ class RunContents:
                 f"{directory.results} was written by an earlier version of leadwise; carry out the same command again, "
                 f"{_AGAIN}"
             )
-        return cls(directory, bundle.plan, bundle, receipts, frames)
+        return cls(directory, bundle.plan, bundle, receipts, frames, read_cohort(receipts), bundle.cohort)
 
     @cached_property
     def head(self) -> str:
@@ -77,7 +97,24 @@ class RunContents:
     @property
     def synthetic(self) -> bool:
         """Whether the recordings were made up by a program."""
-        return self.plan.cohort.kind == "synthetic"
+        return self.cohort.kind == SYNTHETIC
+
+    @property
+    def foreign(self) -> bool:
+        """Whether what was scored is another cohort than the one that everything was made on."""
+        return self.cohort.differs_from(self.made_on)
+
+    @property
+    def about_paper(self) -> bool:
+        """Whether the paper is about just this: PTB-XL, read by what was made on PTB-XL."""
+        return published_cohort(self.cohort, self.made_on)
+
+    @property
+    def title(self) -> str:
+        """The plan's title, and which data this is about where that is not what the reader expects."""
+        if self.foreign:
+            return f"{self.plan.title} (made on {self.made_on.title}, scored on {self.cohort.title})"
+        return f"{self.plan.title} (synthetic data)" if self.synthetic else self.plan.title
 
     @cached_property
     def scored(self) -> list[str]:

@@ -301,7 +301,7 @@ def claims(view: Views) -> pd.DataFrame:
     return view.show(rows, columns | {"orientation": "for orientation"})
 
 
-def _orientation(role: str | None, cells: Any, holding: Any, contradicted: Any) -> str:
+def _orientation(role: Any, cells: Any, holding: Any, contradicted: Any) -> str:
     """What the cells of another role would say."""
     if pd.isna(cells) or not cells:
         return ""
@@ -330,7 +330,7 @@ def claim_cells(view: Views) -> pd.DataFrame:
 
 def published(view: Views) -> pd.DataFrame:
     """Every published number beside ours."""
-    rows = view.rows("published").iloc[: 0 if view.synthetic else None]
+    rows = view.rows("published").iloc[: None if view.about_paper else 0]
     for arm in ("published", "ours"):
         values = [as_number(name, value) for name, value in zip(*_columns(rows, "quantity", arm), strict=True)]
         rows = rows.assign(**{arm: pd.Series(values, index=rows.index, dtype=object)})  # a count stays one

@@ -53,12 +53,19 @@ class _Methods:
         return list(self.results[name].itertuples()) if name in self.results else []
 
     def cohort(self) -> Iterator[str]:
-        plan = self.plan.cohort
-        if self.contents.synthetic:
-            yield f"""The cohort is synthetic: a model of the heart's dipole made {number(plan.records)} recordings
-                (seed {plan.seed}). They show that the program works, and say nothing about patients."""
+        contents, cohort = self.contents, self.contents.cohort
+        if contents.synthetic:
+            yield f"""The cohort is synthetic: a program made the recordings up ({cohort.generator}). They show that the
+                program works, and say nothing about patients."""
         else:
-            yield "The cohort is PTB-XL: twelve leads, ten seconds, read at 100 Hz."
+            yield f"The cohort is {cohort.title}{', twelve leads, ten seconds, read at 100 Hz' * contents.about_paper}."
+        yield f"Its recordings, tables and labels have the fingerprint {cohort.sha256}."
+        if contents.foreign:
+            yield f"""Everything that was frozen was made on another cohort, {contents.made_on.title}; the numbers of
+                roles that were not scored here are of that one."""
+        if self.plan.unsealed:
+            yield """The plan opens the fold of PTB-XL that is otherwise sealed to a role that is used before the
+                freeze."""
         counts = []
         for role, folds in self.plan.roles.items():
             records, patients = (self.find.find("splits", name, role=role) for name in ("records", "patients"))
@@ -86,7 +93,7 @@ class _Methods:
     def strong(self) -> Iterator[str]:
         plan = self.plan.strong
         size = self.find.find("published", "ours", quantity="strong parameters").value
-        many = "" if pd.isna(size) else f" of {number(int(size))} parameters"
+        many = "" if pd.isna(size) else f" of {number(int(float(size)))} parameters"
         yield f"""A residual network over time{many} reads the standardised waveforms, zeros in place of unobserved
             leads, in four stages of two blocks (widths {listing(plan.widths)}), and is told the mask again before its
             last two layers. Whenever it meets a record in training, it is under a new random mask.
@@ -156,7 +163,7 @@ class _Methods:
             if named
             else "the controlled evaluator's best single lead on the selection role by NLL"
         )
-        differs = lead not in ("", PUBLISHED_FIRST_LEAD) and not self.contents.synthetic
+        differs = lead not in ("", PUBLISHED_FIRST_LEAD) and self.contents.about_paper
         published = f" (the publication's was {PUBLISHED_FIRST_LEAD})" if differs else ""
         return f"All begin with {f'{lead}, ' if lead else ''}{why}{published}, which counts towards k."
 

@@ -19,14 +19,14 @@ Names = Callable[[Row], Mapping[str, Sequence[str]]]
 
 
 class PaperNumbers:
-    """The published numbers of a run; there are none beside synthetic recordings, which the paper is not about."""
+    """The published numbers of a run; there are none where the paper is about another cohort."""
 
     def __init__(self, contents: RunContents) -> None:
         self._roles = contents.plan.roles
         self._said: dict[int, dict[str, str]] = {}
         """Numbers as they are printed, by fold and name; under fold 0 what is of no fold."""
         published = contents.results.get("published")
-        if published is None or contents.synthetic:
+        if published is None or not contents.about_paper:
             return
         # the paper gives some numbers in several places, and not in all of them with an interval
         for row in published.sort_values("published_lo", key=pd.isna, kind="stable").to_dict("records"):

@@ -163,6 +163,9 @@ class _Story:
         """Whose results these are, and how to read them."""
         if self.contents.synthetic:
             yield SYNTHETIC
+        if self.contents.foreign:
+            made_on, cohort = self.contents.made_on.title, self.contents.cohort.title
+            yield f"Everything was fitted and chosen on {made_on}, and is scored on {cohort}, which is another cohort."
         counts = [self.find.find("splits", name, role=self.role).value for name in ("records", "patients")]
         many = (
             ""
@@ -348,7 +351,7 @@ class _Story:
     def claims(self) -> Iterator[str]:
         """How the paper's claims fared, those that are contradicted by name."""
         frame = self.contents.results.get("claims", pd.DataFrame())
-        if self.contents.synthetic or frame.empty:
+        if not self.contents.about_paper or frame.empty:
             return
         titles = [f"“{claim}”" for claim in frame["claim"]]
         yield f"Of the paper's {len(frame)} claims, the verdict is {_by_verdict(frame, titles, NOT_ANSWERABLE)}."
@@ -382,7 +385,7 @@ class _Story:
         yield "What no hypothesis of the plan is about is exploratory."
         if "post hoc" in {each.level for each in self.plan.hypotheses}:
             yield "What is called post hoc was added to the publication when results were known; here it is planned."
-        if self.plan.hypotheses and not self.contents.synthetic:
+        if self.plan.hypotheses and self.contents.about_paper:
             yield (
                 "Hypotheses that follow the publication were formed on results from the same data set: the scored "
                 "records are new to the models of this run, the questions are not."

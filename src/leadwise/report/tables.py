@@ -318,11 +318,11 @@ _DEFINITIONS = (
 TABLES = tuple(each.name for each in _DEFINITIONS)
 """The names of all tables, in their order."""
 
-_SYNTHETIC = " The paper is about PTB-XL and these recordings are synthetic, so"
-_ABOUT_SYNTHETIC = {
-    "claims": f"{_SYNTHETIC} no verdict says anything about it.",
-    "claim-cells": f"{_SYNTHETIC} no cell says anything about it.",
-    "published": f"{_SYNTHETIC} there is nothing to compare.",
+_ELSEWHERE = " The paper is about PTB-XL and models that were made on it, and this is something else, so"
+_ABOUT_OTHERS = {
+    "claims": f"{_ELSEWHERE} no verdict says anything about it.",
+    "claim-cells": f"{_ELSEWHERE} no cell says anything about it.",
+    "published": f"{_ELSEWHERE} there is nothing to compare.",
 }
 _ABOUT_PAPER = {
     "interactions-mask-robust": " The paper names the controlled evaluator's fixed sets; its numbers stand beside both."
@@ -338,7 +338,7 @@ def report_tables(contents: RunContents) -> list[ReportTable]:
 
 def _made(table: _Definition, view: Views, roles: str) -> ReportTable:
     frame = table.make(view)
-    about = _ABOUT_SYNTHETIC if view.synthetic else _ABOUT_PAPER
+    about = _ABOUT_PAPER if view.about_paper else _ABOUT_OTHERS
     caption = table.caption.format(roles=roles) + about.get(table.name, "")
     beside = any(str(heading).startswith(PAPER) for heading in frame) and table.name != "published"
     source = f"{table.source}, published.csv" if beside else table.source

@@ -38,7 +38,7 @@ class Views:
         self._results, self._scored = contents.results, contents.scored
         self._paper = PaperNumbers(contents)
         self.plan: Plan = contents.plan
-        self.synthetic = contents.synthetic
+        self.about_paper = contents.about_paper
 
     def rows(self, source: str, **facts: Any) -> pd.DataFrame:
         """The rows of a result that have these values, or are among these where there are several."""

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from leadwise.cohort.cohort import Cohort, Records
+from leadwise.cohort.identity import PTBXL, Identity
 from leadwise.cohort.roles import Token
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
@@ -39,6 +40,7 @@ class Bundle:
             if facts["format"] != FORMAT:
                 raise ValueError(f"it is of format '{facts['format']}'")
             self.files: Mapping[str, str] = facts["files"]
+            self.cohort = Identity.read(facts["cohort"])
         except FileNotFoundError:
             raise InputError(f"{self.path} is no frozen bundle: it has no {CONTENTS}.") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -62,12 +64,27 @@ class Bundle:
         """A sentence for every file that is not what was frozen."""
         return changed_files(self.path, self.files, CONTENTS)
 
-    def open(self, cohort: Cohort) -> Cohort:
-        """The cohort with the seal opened, which only an unchanged bundle does."""
+    def open(self, cohort: Cohort, role: str) -> Cohort:
+        """The cohort with the seal opened as far as scoring a role needs it.
+
+        Only a whole bundle whose plan has the cohort's roles does that, and of PTB-XL's sealed fold only one that was
+        frozen on PTB-XL.
+        """
         problems = self.problems()
         if problems:
             raise InputError(f"The bundle does not open the seal: {problems[0]}")
-        return replace(cohort, token=Token(self.sha256))
+        if cohort.roles != self.plan.cohort_roles():
+            raise InputError(
+                f"{self.path} was frozen for other roles than {cohort.source} is read with; use its plan's."
+            )
+        if not cohort.role(role).sealed:
+            return cohort
+        if cohort.identity.kind == PTBXL != self.cohort.kind:
+            raise InputError(
+                f"{self.path} was frozen on {self.cohort.title}; the seal on {cohort.identity.title} opens only for a "
+                "bundle that was frozen on it."
+            )
+        return replace(cohort, token=Token(self.sha256, self.files["plan.toml"], cohort.table_sha256))
 
     @cached_property
     def plan(self) -> Plan:
@@ -116,8 +133,11 @@ def shipped_references(evaluator: Any, records: Records) -> References | None:
     return References.load(search) if evaluator_sha256(load_evaluator(weights)) == evaluator_sha256(evaluator) else None
 
 
-def write_bundle(directory: Path, plan: Path, parts: Mapping[str, Mapping[str, Path]]) -> None:
-    """Copy evaluators, policies, references and tables (by kind and name) and the plan, and list them with hashes."""
+def write_bundle(directory: Path, plan: Path, cohort: Identity, parts: Mapping[str, Mapping[str, Path]]) -> None:
+    """Copy evaluators, policies, references and tables (by kind and name) and the plan, and list them with hashes.
+
+    The list also says on which cohort all was made.
+    """
     files = {f"{kind}/{name}{file.suffix}": file for kind, named in parts.items() for name, file in named.items()}
     files["plan.toml"] = plan
     for name, file in files.items():
@@ -125,4 +145,4 @@ def write_bundle(directory: Path, plan: Path, parts: Mapping[str, Mapping[str, P
         shutil.copyfile(file, directory / name)
     hashes = {name: file_sha256(directory / name) for name in sorted(files)}
     with atomic_file(directory / CONTENTS) as draft:
-        draft.write_text(json.dumps({"format": FORMAT, "files": hashes}, indent=1) + "\n")
+        draft.write_text(json.dumps({"format": FORMAT, "cohort": cohort.facts, "files": hashes}, indent=1) + "\n")

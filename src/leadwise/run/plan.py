@@ -128,6 +128,8 @@ class Plan(Part):
     title: str = "Does adaptive lead choice survive a change of evaluator?"
     cohort: CohortPlan = CohortPlan()
     roles: dict[str, list[int]] = {role: list(folds) for role, folds in PTBXL_ROLES.folds.items()}
+    unsealed: bool = False
+    """Whether the sealed fold of PTB-XL may be used for a role that is not the evaluation role."""
     budgets: Annotated[list[Budget], Field(min_length=1)] = [2, 3, 4, 6, 8]
     controlled: ControlledPlan = ControlledPlan()
     strong: StrongPlan = StrongPlan()
@@ -188,11 +190,11 @@ class Plan(Part):
             )
 
     def cohort_roles(self) -> Roles:
-        return _as_roles(self.roles)
+        return _as_roles(self.roles, self.unsealed)
 
 
-def _as_roles(roles: dict[str, list[int]]) -> Roles:
-    return Roles({role: tuple(folds) for role, folds in roles.items()})
+def _as_roles(roles: dict[str, list[int]], unsealed: bool = False) -> Roles:
+    return Roles({role: tuple(folds) for role, folds in roles.items()}, unsealed)
 
 
 def read_plan(path: str | Path) -> Plan:

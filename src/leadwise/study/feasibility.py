@@ -6,7 +6,7 @@ import numpy as np
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.dipole import SAMPLES
-from leadwise.cohort.roles import SCORED
+from leadwise.cohort.roles import SCORED, SEALED_ROLE
 from leadwise.cohort.synthetic import memory_for
 from leadwise.errors import PlanError
 from leadwise.evaluators.recipe import Recipe
@@ -29,7 +29,7 @@ def check_plan(plan: Plan, cohort: Cohort | None) -> None:
 
 def check_bundle(plan: Plan, labels: Sequence[str], cohort: Cohort, role: str) -> None:
     """Raise `PlanError` unless a role can be scored with what was frozen: the bundle's plan, its evaluators' labels."""
-    complaints = [*_label_complaints(labels, cohort), *_role_complaints(cohort[role], plan.budgets)]
+    complaints = [*_label_complaints(labels, cohort), *_role_complaints(cohort.role(role), plan.budgets)]
     if complaints:
         raise PlanError("\n".join(complaints))
 
@@ -48,24 +48,36 @@ def plan_complaints(plan: Plan, cohort: Cohort | None) -> list[str]:
     present = [role for role in plan.roles if role in cohort]
     for role in present:
         chosen_for = plan.budgets if role in ("selection", *SCORED) else [2]  # to learn, a policy needs a choice
-        complaints += _role_complaints(cohort[role], chosen_for)
+        complaints += _role_complaints(cohort.role(role), chosen_for)
+    complaints += _sealed_complaints(cohort, [role for role in present if role != SEALED_ROLE])
     if "selection" in present:
         complaints += _candidate_complaints(plan, cohort["selection"])
     for role in ("train", "validation"):
         if role in present:
             complaints += _constant_labels(cohort[role])
     first = plan.policies.first_lead
-    if first is not None and not any(cohort[role].available[:, LEADS.index(first)].any() for role in present):
+    if first is not None and not any(cohort.role(role).available[:, LEADS.index(first)].any() for role in present):
         complaints.append(
             f"'policies.first_lead' is {first}, which no record of {cohort.source} has; name another lead."
         )
     return complaints
 
 
+def _sealed_complaints(cohort: Cohort, roles: Sequence[str]) -> Iterator[str]:
+    """Roles that are looked at before the freeze, and have sealed records."""
+    for role in roles:
+        if cohort.role(role).sealed:
+            folds = ", ".join(str(fold) for fold in cohort.sealed_folds if fold in cohort.roles.folds[role])
+            yield (
+                f"The plan gives fold {folds} to the {role} role, but of PTB-XL that fold is sealed whatever its role; "
+                "give it the evaluation role, or say 'unsealed = true', which the ledger and the report then tell."
+            )
+
+
 def role_sizes(plan: Plan, cohort: Cohort | None) -> dict[str, int]:
     """Records of each role: as they are, or as a synthetic cohort that is yet to be made will have them."""
     if cohort is not None:
-        return {role: len(cohort[role]) for role in plan.roles if role in cohort}
+        return {role: len(cohort.role(role)) for role in plan.roles if role in cohort}
     return {role: (plan.cohort.records or 0) * len(folds) // 10 for role, folds in plan.roles.items()}
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.identity import Identity
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import SCORED
 from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
 from leadwise.report.claims import claim_cells, claims_frame
-from leadwise.report.contents import RunContents
+from leadwise.report.contents import RunContents, published_cohort
 from leadwise.report.hypotheses import hypotheses_frame
 from leadwise.report.page import write_report
 from leadwise.report.published import published_frame
@@ -53,6 +54,7 @@ def run_study(
         ledger = Ledger(directory.ledger)
         study = Study(wanted, directory.plan, whole)
         runner = Runner(directory, ledger, _fingerprints(whole), study, tell)
+        _say_cohort(ledger, whole)
         for stage in in_order(stages(wanted, list(runner.roles))):
             runner.run(stage)
         _copy_bundle(runner.done["freeze"].path, directory.bundle)
@@ -80,7 +82,7 @@ def evaluate_bundle(
     if chosen not in SCORED:
         raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
     _check_place(frozen, directory)
-    frozen.open(whole)  # a bundle that was changed is refused before anything is written
+    frozen.open(whole, chosen)  # a bundle that was changed is refused before anything is written
     check_bundle(frozen.plan, next(iter(frozen.evaluators.values())).labels, whole, chosen)
     _check_references(frozen)
     with directory.writing():
@@ -88,8 +90,9 @@ def evaluate_bundle(
         ledger = Ledger(directory.ledger)
         _copy_bundle(frozen.path, directory.bundle)
         study = Study(frozen.plan, directory.plan, whole)
-        roles = {chosen: whole[chosen].fingerprint()}
+        roles = {chosen: whole.role(chosen).fingerprint()}
         runner = Runner(directory, ledger, roles, study, tell)
+        _say_cohort(ledger, whole)
         ledger.add("bundle", sha256=frozen.sha256)
         runner.run(scoring_stage(chosen, Bundle(directory.bundle), ()))
         _finish(directory, ledger, runner)
@@ -132,8 +135,8 @@ def scoring_stage(role: str, bundle: Bundle, needs: tuple[str, ...]) -> Stage:
     """Score a role with everything that was frozen. The receipt of this stage is the receipt of having looked."""
 
     def make(work: Work) -> None:
-        cohort = bundle.open(work.study.cohort)
-        results = RoleResults(bundle, cohort[role], work.scratch)
+        cohort = bundle.open(work.study.cohort, role)
+        results = RoleResults(bundle, cohort.role(role), work.scratch)
         write_frames(work.out, results.frames())
 
     return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=4)
@@ -180,7 +183,15 @@ def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort:
 
 def _fingerprints(cohort: Cohort) -> dict[str, str]:
     """Of each role that the cohort has."""
-    return {role: cohort[role].fingerprint() for role in cohort.roles.folds if role in cohort}
+    return {role: cohort.role(role).fingerprint() for role in cohort.roles.folds if role in cohort}
+
+
+def _say_cohort(ledger: Ledger, cohort: Cohort) -> None:
+    """A receipt of what is read, unless the last one says the same."""
+    facts = {"cohort": cohort.identity.facts, "unsealed": cohort.roles.unsealed}
+    said = [{name: each[name] for name in facts} for each in ledger.receipts if each["event"] == "cohort"]
+    if said[-1:] != [facts]:
+        ledger.add("cohort", **facts)
 
 
 def _copy_bundle(source: Path, target: Path) -> None:
@@ -193,7 +204,8 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     for place in (directory.plan, directory.report, directory.manifest):
         remove_drafts(place)  # a kill may have left some
     bundle = Bundle(directory.bundle)
-    frames = _gather(bundle, [runner.done[role].path for role in SCORED if role in runner.done])
+    cohort = runner.study.cohort.identity
+    frames = _gather(bundle, cohort, [runner.done[role].path for role in SCORED if role in runner.done])
     with replacing(directory.results) as draft:
         write_frames(draft, frames)
         hashes = {file.name: file_sha256(file) for file in sorted(draft.iterdir())}
@@ -204,7 +216,7 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     write_manifest(directory, ledger.receipts)
 
 
-def _gather(bundle: Bundle, scored: list[Path]) -> dict[str, pd.DataFrame]:
+def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, pd.DataFrame]:
     """What was said before the freeze, what the scored roles say, and what both say of the plan and the publication."""
     parts = [{file.stem: pd.read_parquet(file) for file in place.glob("*.parquet")} for place in scored]
     parts = [*parts, bundle.tables]  # a scored role knows more of itself than what was said of it under the seal
@@ -215,7 +227,9 @@ def _gather(bundle: Bundle, scored: list[Path]) -> dict[str, pd.DataFrame]:
     frames["references"] = pd.concat([found.frame for found in bundle.references.values()], ignore_index=True)
     strong = sum(weight.numel() for weight in bundle.evaluators["strong"].network().parameters())
     frames["hypotheses"] = hypotheses_frame(bundle.plan, frames)
-    frames["published"] = published_frame(frames, bundle.plan.roles, {"strong parameters": strong})
-    frames["claims"] = claims_frame(frames, bundle.plan.roles)
-    frames["claim_cells"] = claim_cells(frames, bundle.plan.roles)
+    # what is of another cohort than the paper's says nothing about its numbers and claims
+    answers = dict(frames) if published_cohort(cohort, bundle.cohort) else {}
+    frames["published"] = published_frame(answers, bundle.plan.roles, {"strong parameters": strong})
+    frames["claims"] = claims_frame(answers, bundle.plan.roles)
+    frames["claim_cells"] = claim_cells(answers, bundle.plan.roles)
     return frames

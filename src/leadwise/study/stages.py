@@ -12,6 +12,7 @@ import pandas as pd
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.analysis.contrasts import Readings
 from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.identity import Identity
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.masks import CARDINALITIES
 from leadwise.evaluators.network import NetworkEvaluator, pretrained
@@ -52,6 +53,7 @@ STRONG_MGA = {
 """Trained on the strong evaluator; the variant sees the controlled one's probabilities."""
 ALLOCATIONS_FORMAT = "leadwise training allocations 1"
 FIT = ("role:train", "role:validation")
+IDENTITY = "cohort.json"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def stages(plan: Plan, roles: list[str]) -> list[Stage]:
     first = search_stage(CONTROLLED, 1)
     settings = {"roles": plan.roles, "cohort": plan.cohort.model_dump()}
     made = [
-        Stage("cohort", _cohort, tuple(f"role:{role}" for role in roles), settings, version=2),
+        Stage("cohort", _cohort, tuple(f"role:{role}" for role in roles), settings, version=3),
         Stage("statistics", _statistics, FIT, {"version": STATISTICS_VERSION}),
         *(Stage(name, _logistic(name, weight), FIT, controlled) for name, weight in LOGISTIC.items()),
         Stage(RECALIBRATED, _recalibrated, (*FIT, CONTROLLED)),
@@ -100,8 +102,8 @@ def stages(plan: Plan, roles: list[str]) -> list[Stage]:
     made.append(
         Stage("development", _development, ("role:validation", "role:selection", *EVALUATORS, *oracle), described)
     )
-    frozen = tuple(stage.name for stage in made if stage.name not in ("statistics", *seeds.values()))
-    return [*made, Stage("freeze", _freeze, frozen, plan.model_dump(), version=2)]
+    frozen = [stage.name for stage in made if stage.name not in ("statistics", *seeds.values())]
+    return [*made, Stage("freeze", _freeze, tuple(frozen), plan.model_dump(), version=3)]
 
 
 def searched_budgets(plan: Plan) -> dict[str, list[int]]:
@@ -110,9 +112,10 @@ def searched_budgets(plan: Plan) -> dict[str, list[int]]:
 
 
 def _cohort(work: Work) -> None:
-    """Who is studied: ``splits.csv``."""
+    """Who is studied: ``splits.csv``, and what the cohort is."""
     study = work.study
-    splits = split_frame(study.cohort[role] for role in study.plan.roles if role in study.cohort)
+    (work.out / IDENTITY).write_text(json.dumps(study.cohort.identity.facts, indent=1) + "\n")
+    splits = split_frame(study.cohort.role(role) for role in study.plan.roles if role in study.cohort)
     splits.to_parquet(work.out / "splits.parquet", index=False)
 
 
@@ -326,7 +329,8 @@ def _freeze(work: Work) -> None:
     for evaluator, found in _references(work).items():
         parts["references"][evaluator] = work.scratch / f"{evaluator}.csv"
         found.save(parts["references"][evaluator])
-    write_bundle(work.out, work.study.plan_path, parts)
+    identity = Identity.read(json.loads((work.inputs["cohort"] / IDENTITY).read_text()))
+    write_bundle(work.out, work.study.plan_path, identity, parts)
 
 
 def _references(work: Work) -> dict[str, References]:

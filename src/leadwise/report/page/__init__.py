@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from leadwise.analysis.contrasts import OWN
+from leadwise.cohort.identity import PTBXL
 from leadwise.cohort.roles import SCORED
 from leadwise.report.checks import protocol_checks
 from leadwise.report.contents import RunContents
@@ -81,8 +82,10 @@ def _facts(contents: RunContents, pictures: Sequence[Picture], tables: Sequence[
     checks, shown = protocol_checks(contents), {table.name: (table, Shown.of(table.frame)) for table in tables}
     expected, expected_rows = shown.pop("hypotheses")
     return {
-        "title": f"{contents.plan.title} (synthetic data)" if contents.synthetic else contents.plan.title,
+        "title": contents.title,
         "synthetic": contents.synthetic,
+        "made_on": contents.made_on if contents.foreign else None,
+        "about_ptbxl": PTBXL in (contents.cohort.kind, contents.made_on.kind),
         "facts": list(_first_facts(contents)),
         "summary": summarise(contents),
         "hypotheses": list(_hypotheses(contents)),
@@ -121,7 +124,11 @@ def _first_facts(contents: RunContents) -> Iterator[tuple[str, str]]:
     for other in SCORED:
         if other != role and other in named:
             yield "Scored too" if other in contents.scored else "Not scored", named[other]
-    yield "Cohort", f"synthetic, {number(plan.cohort.records)} records" if contents.synthetic else "PTB-XL"
+    yield "Cohort", contents.cohort.title
+    if contents.foreign:
+        yield "Made on", contents.made_on.title
+    if plan.unsealed:
+        yield "Seal", "the plan opens the sealed fold of PTB-XL"
     yield "Budgets", f"{listing(plan.budgets)} leads"
     yield "Intervals", f"95%, {number(plan.bootstrap.replicates)} resamples of patients"
     yield "Last receipt", f"{contents.receipts[-1]['time'][:16].replace('T', ' ')} UTC"
