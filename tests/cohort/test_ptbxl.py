@@ -286,6 +286,20 @@ def bad_id(tree: Path) -> None:
     edit(tree, lambda rows: rows[9].update(ecg_id="12.5"))
 
 
+def id_with_a_point(tree: Path) -> None:
+    edit(tree, lambda rows: rows[9].update(ecg_id="10.0"))
+
+
+def column_twice(tree: Path) -> None:
+    path = tree / "ptbxl_database.csv"
+    path.write_text("".join(f"{line.split(',')[0]},{line}\n" for line in path.read_text().splitlines()))
+
+
+def statement_column_twice(tree: Path) -> None:
+    path = tree / "scp_statements.csv"
+    path.write_text(path.read_text().replace(",form,", ",diagnostic,", 1))
+
+
 def unknown_fold(tree: Path) -> None:
     edit(tree, lambda rows: rows[9].update(strat_fold="11"))
 
@@ -356,6 +370,9 @@ BROKEN = {
     hostile_codes: "is not of the form",
     class_with_a_slash: "must be one word",
     bad_id: "ecg_id '12.5' is not a whole number",
+    id_with_a_point: "line 11 .*: ecg_id '10.0' is not a whole number; write it without a decimal point",
+    column_twice: r"ptbxl_database\.csv has the column 'ecg_id' more than once",
+    statement_column_twice: r"scp_statements\.csv has the column 'diagnostic' more than once",
     unknown_fold: "strat_fold 11 is unknown; folds are numbered 1 to 10",
     no_patient: "patient_id '' is not a whole number",
     bad_age: "age '-4' is not a number of years",

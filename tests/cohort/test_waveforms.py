@@ -90,6 +90,17 @@ def test_microvolts_and_volts_are_understood(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(record)[0], MICROVOLTS)
 
 
+@pytest.mark.parametrize(
+    "gain", ["0", "0(0)/mV", "-0.0/mV", "-1000.0(0)/mV", "inf(0)/mV", "nan/mV", "1e400(0)/mV", "many/mV"]
+)
+def test_gains_that_scale_nothing_are_refused(tmp_path: Path, gain: str) -> None:
+    record = write(tmp_path, "record", comments=["gain 0"])
+    header = record.with_suffix(".hea")
+    header.write_text(header.read_text().replace("1000.0(0)/mV", gain, 1))
+    with pytest.raises(CohortError, match=r"record\.hea gives lead I the gain '.*'; it must be a number above 0"):
+        read(record)
+
+
 def test_chunks_keep_the_order(tmp_path: Path) -> None:
     one, two = write(tmp_path, "one"), write(tmp_path, "two", -MICROVOLTS)
     parts = list(read_waveforms([one] * CHUNK + [two] * 3))

@@ -226,6 +226,8 @@ class _Row:
 
 def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column: str) -> _Row:
     """One row of the table; raises ValueError with a sentence that the caller completes with file and line."""
+    if "." in row["ecg_id"]:  # patients have a decimal point in PTB-XL's own table, records have none
+        raise ValueError(f"ecg_id {_shown(row['ecg_id'])} is not a whole number; write it without a decimal point.")
     fold = _whole_number(row, "strat_fold")
     if fold not in FOLDS:
         raise ValueError(f"strat_fold {fold} is unknown; folds are numbered 1 to 10.")
@@ -307,6 +309,8 @@ def _read_csv(file: Path, wanted: tuple[str, ...]) -> Iterator[tuple[int, dict[s
                 if column not in header:
                     shown = f"column '{column}'" if column else "unnamed first column of SCP codes"
                     raise CohortError(f"{file} has no {shown}; it must be the file that PTB-XL publishes.")
+                if header.count(column) > 1:
+                    raise CohortError(f"{file} has the column '{column}' more than once; leave one of them.")
             places = [(column, header.index(column)) for column in wanted]
             for row in filter(None, reader):
                 if len(row) != len(header):

@@ -5,6 +5,7 @@ PTB-XL's files are WFDB format 16 with one fixed header layout; those are parsed
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,8 @@ def _read_header(record: Path) -> _Header:
             header = _read_header_by_wfdb(record)
     else:
         header = _read_header_by_wfdb(record)
+    if not header.plain:
+        _check_gains(path, content)
     if header.leads != _CANONICAL:
         _check_leads(path, [name.decode("ascii", "replace") for name in header.leads])
     if not (np.isfinite(header.sampling_rate) and header.sampling_rate > 0 and 0 < header.length < 1e8):
@@ -126,6 +129,19 @@ def _check_leads(path: str, names: Sequence[str]) -> None:
             f"{path} has no lead {', '.join(absent)}; all twelve must be named "
             "(a lead that was not recorded is marked by missing samples)."
         )
+
+
+def _check_gains(path: str, content: bytes) -> None:
+    """Refuse gains that scale nothing; asked of the text, because wfdb takes a gain of 0 for 200."""
+    lines = [line.split() for line in content.decode("ascii", "replace").splitlines() if not line.startswith("#")]
+    for fields in [line for line in lines if line][1:]:
+        gain = re.split(r"[(/]", fields[2])[0]
+        try:
+            usable = 0 < float(gain) < np.inf
+        except ValueError:
+            usable = False
+        if not usable:
+            raise CohortError(f"{path} gives lead {fields[-1]} the gain '{gain}'; it must be a number above 0.")
 
 
 def _read_plain(records: Sequence[Path], headers: Sequence[_Header]) -> Int16[np.ndarray, "n 12 t"]:
