@@ -548,3 +548,5 @@ def test_swapped_arguments_are_refused(name: str) -> None:
             metric(other, p, None)
     with pytest.raises(InputError, match=r"^Probabilities are a list; give"):
         metric(y, p.tolist(), None)
+    with pytest.raises(InputError, match=r"^Probabilities are true or false, as labels are; give numbers from 0 to 1"):
+        metric(y, y, None)  # type: ignore[arg-type]

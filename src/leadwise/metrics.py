@@ -231,6 +231,8 @@ def check_probabilities(labels: Labels, probabilities: Probabilities) -> None:
         raise InputError(
             f"Labels have shape {labels.shape}, probabilities {probabilities.shape}; they must be the same."
         )
+    if probabilities.dtype == bool:
+        raise InputError("Probabilities are true or false, as labels are; give numbers from 0 to 1.")
     _check_range(probabilities)
 
 

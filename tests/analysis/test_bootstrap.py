@@ -41,6 +41,7 @@ def drawn_rows(records: Records, role: Records, replicates: int = 1000) -> list[
 def test_multiplicities_are_those_of_the_protocol() -> None:
     records, _ = clustered()
     bootstrap = PatientBootstrap(records)
+    assert repr(bootstrap) == f"<PatientBootstrap: 1000 resamples of {len(np.unique(records.patients))} patients>"
     assert bootstrap.patients.tolist() == sorted(set(records.patients.tolist()))
     expected = np.random.default_rng(20270909).multinomial(23, [1 / 23] * 23, size=1000)
     np.testing.assert_array_equal(bootstrap.multiplicities, expected)

@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import jaxtyping
 import numpy as np
 import pandas as pd
 import pytest
@@ -354,6 +355,16 @@ def test_one_or_many_references_will_do(records: Records, references: dict[str, 
         InputError, match=r"^References are what search_references gives, one or several; this is 'a\.csv'"
     ):
         contrast(allocation, READERS["second"], iter(["a.csv"]))  # type: ignore[arg-type]
+    assert repr(readings) == f"<Readings of {len(records)} records by second>"
+
+
+def test_what_is_no_allocation(
+    records: Records, references: dict[str, References], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for a user, whose types nobody checks
+    allocation = some_allocation(records, "mga", 3, 1)
+    with pytest.raises(InputError, match=r"^An allocation is what allocate gives; this is <References of second"):
+        contrast(references["second"], READERS["second"], allocation)  # type: ignore[arg-type]
 
 
 def test_searches_of_one_evaluator_are_taken_together(records: Records, references: dict[str, References]) -> None:

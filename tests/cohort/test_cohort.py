@@ -8,7 +8,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from leadwise.cohort.cohort import Cohort, Records
+from leadwise.cohort.cohort import ARRAYS, Cohort, Records
 from leadwise.cohort.plots import plot_ecg
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import Roles, Token
@@ -44,6 +44,7 @@ def test_chunks_cover_everything_once(cohort: Cohort) -> None:
 def test_millivolts(cohort: Cohort) -> None:
     signals = cohort["train"].signals
     assert signals.millivolts(slice(2)).dtype == np.float32
+    assert repr(signals) == f"<Signals in µV: {len(signals)} × 12 × 1000>"
     np.testing.assert_allclose(signals.millivolts(slice(2)) * 1000, signals[:2], rtol=1e-6)
 
 
@@ -283,6 +284,9 @@ def test_signals_are_microvolts(cohort: Cohort, monkeypatch: pytest.MonkeyPatch)
             f"The signals of {cohort.source} are {wrong.dtype} of shape {wrong.shape}; give int16 microvolts of shape "
             f"({n}, 12, samples): millivolts × 1000, rounded."
         )
+    for name in ARRAYS:
+        with pytest.raises(InputError, match=rf"^The {name.strip('_')} of .* are a list; give an array\.$"):
+            replace(cohort, **{name: getattr(cohort, name)[:2].tolist()})
     for name in ("patients", "folds", "missing", "_labels"):
         with pytest.raises(InputError, match=rf"has {n} ids but {n - 1} {name.strip('_')}; give one a record\.$"):
             replace(cohort, **{name: getattr(cohort, name)[1:]})

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -260,10 +261,13 @@ def test_too_few_states_are_refused_before_anything_is_read(states: int, own: fl
         (["V7"], "'V7' is not a lead; the twelve leads are I II III"),
         (["V1", "v1"], "The first lead is given as 'V1 v1'; name one or more different leads."),
         ([], "The first lead is given as ''; name one or more different leads."),
+        (3, "The first lead is given as 3; name it, as in 'aVR'."),
+        (None, "The first lead is given as None; name it, as in 'aVR'."),
     ],
 )
 @pytest.mark.parametrize("kind", [MGA, ECGOnDemand, CCGA])
-def test_first_leads_that_are_none(kind: Any, first_lead: list[str], sentence: str) -> None:
+def test_first_leads_that_are_none(kind: Any, first_lead: Any, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as for a user, whose types nobody checks
     with pytest.raises(LeadwiseError, match=sentence):
         kind(Reader("first"), first_lead)
 

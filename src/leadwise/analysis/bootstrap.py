@@ -80,6 +80,9 @@ class PatientBootstrap:
         self.sha256 = sha256(self.multiplicities.astype("<i8").tobytes()).hexdigest()
         self._weights = self.multiplicities.astype(np.float64)
 
+    def __repr__(self) -> str:
+        return f"<PatientBootstrap: {len(self.multiplicities)} resamples of {len(self.patients)} patients>"
+
     def cluster(self, patients: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
         """Position of each record's patient among the role's; the only place where clusters get their identity."""
         positions = np.searchsorted(self.patients, patients)

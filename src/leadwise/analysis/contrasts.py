@@ -104,6 +104,9 @@ class Readings:
                 raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
         self.scorers: dict[str, Scorer] = {}
 
+    def __repr__(self) -> str:
+        return f"<Readings of {len(self.records)} records by {', '.join(self.evaluators)}>"
+
     def probabilities(
         self, evaluator: str, records: Records, masks: Sequence[Bool[np.ndarray, "n 12"]]
     ) -> list[Float64[np.ndarray, "n l"]]:
@@ -361,6 +364,8 @@ def _contrasts_alone(
     allocation: Allocation, evaluators: Sequence[Any], references: Several, metric: str, reference: str
 ) -> list[Contrast]:
     """Contrasts of one allocation; only the references that they use decide which records are compared."""
+    if not isinstance(allocation, Allocation):
+        raise InputError(f"An allocation is what allocate gives; this is {allocation!r}.")
     readings, searched = Readings(allocation.records, evaluators), by_evaluator(references)
     used = [_owned(searched, name if reference == OWN else reference) for name in readings.evaluators]
     return contrasts(readings, [allocation], used, reference, [metric])

@@ -35,6 +35,9 @@ QUALITY_FLAGS = (
     "pacemaker",
 )
 
+ARRAYS = ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels")
+"""Fields of a cohort with one entry a record."""
+
 
 def frozen(array: np.ndarray) -> np.ndarray:
     """A copy that nobody can make writeable again: its memory is an immutable object of Python's.
@@ -89,6 +92,10 @@ class Cohort:
     """What a frozen bundle issues: with it, sealed records may be read."""
 
     def __post_init__(self) -> None:
+        for name in ARRAYS:
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray):
+                raise InputError(f"The {name.strip('_')} of {self.source} are a {type(array).__name__}; give an array.")
         if not len(self.ids):
             raise CohortError(f"{self.source} holds no records.")
         n, signals = len(self.ids), self._signals
@@ -97,7 +104,7 @@ class Cohort:
                 f"The signals of {self.source} are {signals.dtype} of shape {signals.shape}; give int16 microvolts of "
                 f"shape ({n}, 12, samples): millivolts × 1000, rounded."
             )
-        for name in ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels"):
+        for name in ARRAYS:
             array = getattr(self, name)
             if len(array) != n:
                 raise InputError(f"{self.source} has {n} ids but {len(array)} {name.strip('_')}; give one a record.")
@@ -382,6 +389,9 @@ class Signals:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<Signals in µV: {' × '.join(map(str, self.shape))}>"
 
     def __getitem__(self, which: Selection) -> Int16[np.ndarray, "m 12 t"]:
         return np.asarray(self._microvolts[self._rows[which]])

@@ -1,7 +1,7 @@
 """What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,6 +256,8 @@ def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
 def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
     """A ranking of all twelve leads that begins with the given ones; a text is one or more leads by name."""
     first_lead = first_lead.split() if isinstance(first_lead, str) else first_lead
+    if not isinstance(first_lead, Iterable):
+        raise InputError(f"The first lead is given as {first_lead!r}; name it, as in 'aVR'.")
     given = [LEADS[lead_index(lead)] for lead in first_lead]
     if not given or len(set(given)) != len(given):
         raise InputError(f"The first lead is given as '{' '.join(first_lead)}'; name one or more different leads.")
