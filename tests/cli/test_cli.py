@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from leadwise.cli import main, verbs
 from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.cohort.synthetic import _write_record
 from leadwise.evaluators import contract
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.run import bundle
@@ -157,6 +159,19 @@ def test_clinical_sets_of_other_sizes_have_no_rank_and_a_value_where_it_is_cheap
         sentence = f"{row['name']} has no rank: sets of {k} leads were not searched (--k {k} does).\n"
         assert (sentence in text) == (not searched)
     assert counting.read <= 220
+
+
+def altered(tree: Path, change: Callable[[np.ndarray], np.ndarray]) -> Path:
+    """Rewrite every recording of a tree, (12, t), as ``change`` makes it."""
+    for number, file in enumerate(sorted((tree / "records100").rglob("*.dat")), start=1):
+        _write_record(tree, number, change(np.fromfile(file, "<i2").reshape(-1, 12).T.copy()))
+    return tree
+
+
+def test_check_says_that_there_is_no_wave_anywhere(leadwise, tree: Path) -> None:
+    text = leadwise("data", "check", altered(tree, np.zeros_like))[1]
+    assert "zero: 120 found (record 1 I II III aVR aVL aVF V1 V2 V3 V4 V5 V6 0 throughout;" in text
+    assert text.endswith("No record has a wave in any lead: these are not recordings of hearts.\n")
 
 
 def test_the_search_that_ships_is_used_for_its_records_and_weights_only(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadwise.cohort.check import check, find_oddities, longest_run
+from leadwise.cohort.check import ZERO, check, find_oddities, longest_run
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.leads import LEADS
 
 
 @pytest.fixture
@@ -56,6 +57,15 @@ def test_every_oddity_is_found_and_nothing_else(cohort: Cohort) -> None:
         ("missing-samples", ids[8], "V6"),
     }
     assert "constant for 10.00 s" in {oddity.detail for oddity in found}
+
+
+def test_a_record_without_a_wave_is_one_oddity(cohort: Cohort) -> None:
+    signals, missing = np.array(cohort._signals), np.zeros_like(cohort.missing)
+    signals[3:5] = 0
+    missing[4, 2:] = 1000
+    odd = find_oddities(replace(cohort, _signals=signals, missing=missing))
+    assert [each.leads for each in odd if each.kind == ZERO] == [" ".join(LEADS), "I II"]
+    assert {each.kind for each in odd} == {ZERO, "missing-samples"}
 
 
 @given(st.lists(st.booleans(), max_size=40))

@@ -284,6 +284,11 @@ def test_signals_are_microvolts(cohort: Cohort, monkeypatch: pytest.MonkeyPatch)
             f"The signals of {cohort.source} are {wrong.dtype} of shape {wrong.shape}; give int16 microvolts of shape "
             f"({n}, 12, samples): millivolts × 1000, rounded."
         )
+    for samples in (0, 1):
+        with pytest.raises(
+            CohortError, match=rf"have leads of length {samples}; take some with two samples or more\.$"
+        ):
+            replace(cohort, _signals=cohort._signals[:, :, :samples])
     for name in ARRAYS:
         with pytest.raises(InputError, match=rf"^The {name.strip('_')} of .* are a list; give an array\.$"):
             replace(cohort, **{name: getattr(cohort, name)[:2].tolist()})

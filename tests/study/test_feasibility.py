@@ -48,6 +48,7 @@ def cohort_of(
     }
     change(facts)
     signals = np.random.default_rng(0).integers(-500, 500, (n, 12, 3)).astype(np.int16)
+    signals[facts.get("silent", np.zeros(n, dtype=bool))] = 0
     return records_of(facts["patients"], facts["labels"], signals, facts["missing"], facts["folds"]).cohort
 
 
@@ -76,6 +77,10 @@ def one_without(facts: dict[str, np.ndarray]) -> None:
 def no_lead_in_common(facts: dict[str, np.ndarray]) -> None:
     rows = np.flatnonzero(facts["folds"] == 10)
     facts["missing"][rows, np.arange(len(rows)) % 12] = 3
+
+
+def silent(facts: dict[str, np.ndarray]) -> None:
+    facts["silent"] = facts["folds"] < 7
 
 
 EVERY = tuple(range(12))
@@ -110,6 +115,11 @@ SPOILT: dict[str, tuple[Cohort, str]] = {
         cohort_of(change=no_lead_in_common),
         "There is no fixed set of 1, 2, 4 leads: the records of the selection role that have as many leads have fewer "
         "in common; take records that lack other leads than the rest out of the table.",
+    ),
+    "no wave to learn from": (
+        cohort_of(change=silent),
+        "Every signal of the train role is 0 throughout, so nothing can be learned from it; see what leadwise "
+        "data check says.",
     ),
     "a label that none has": (
         cohort_of(change=labelled(7, False)),

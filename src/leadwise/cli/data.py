@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from leadwise.cli.tables import print_table
+from leadwise.cohort.check import ZERO
 from leadwise.cohort.cohort import Cohort
 from leadwise.store import atomic_file
 
@@ -66,6 +67,8 @@ def _print_check(cohort: Cohort, result: dict[str, Any]) -> None:
         first = [oddity for oddity in result["oddities"] if oddity["kind"] == kind][:3]
         examples = "; ".join(f"record {oddity['ecg_id']} {oddity['leads']} {oddity['detail']}" for oddity in first)
         print(f"{kind}: {count} found ({examples}{'; …' if count > 3 else ''})")
+        if kind == ZERO and count == len(cohort):
+            print("No record has a wave in any lead: these are not recordings of hearts.")
     if not result["oddities"]:
         print("No oddities in the signals.")
 

@@ -21,6 +21,8 @@ SATURATED_MICROVOLTS = 1000
 """A lead that stays at its own extreme for so long, this far from zero, was clipped."""
 LIMB_MICROVOLTS = 3
 """Rounding alone keeps the limb leads within this of their algebra."""
+ZERO = "zero"
+"""The kind of a record without any wave in any lead."""
 
 _CHUNK = 512
 
@@ -30,7 +32,7 @@ class Oddity:
     """Something about one record's signals that a reader of results may want to know. Not a reason to reject it."""
 
     kind: str
-    """``flat``, ``saturated``, ``limb-algebra`` or ``missing-samples``."""
+    """``zero``, ``flat``, ``saturated``, ``limb-algebra`` or ``missing-samples``."""
     ecg_id: int
     leads: str
     detail: str
@@ -83,11 +85,16 @@ def _in_chunk(
         yield Oddity("missing-samples", int(ids[record]), LEADS[lead], detail)
 
     unrecorded = missing == microvolts.shape[2]
+    zero = ~microvolts.any(axis=(1, 2)) & ~unrecorded.all(axis=1)
+    for record in np.flatnonzero(zero):
+        leads = " ".join(LEADS[lead] for lead in np.flatnonzero(~unrecorded[record]))
+        yield Oddity(ZERO, int(ids[record]), leads, "0 throughout")
+
     flat = np.zeros_like(unrecorded)
     # two samples half the wanted run apart are equal in every such run, and seldom elsewhere: look closely only there
     step = max(1, int(FLAT_SECONDS * rate) // 2)
     coarse = microvolts[..., ::step]
-    for record, lead in np.argwhere((coarse[..., 1:] == coarse[..., :-1]).any(axis=2) & ~unrecorded):
+    for record, lead in np.argwhere((coarse[..., 1:] == coarse[..., :-1]).any(axis=2) & ~unrecorded & ~zero[:, None]):
         signal = microvolts[record, lead]
         seconds = (longest_run(signal[1:] == signal[:-1]) + 1) / rate
         if seconds >= FLAT_SECONDS:

@@ -104,6 +104,11 @@ class Cohort:
                 f"The signals of {self.source} are {signals.dtype} of shape {signals.shape}; give int16 microvolts of "
                 f"shape ({n}, 12, samples): millivolts × 1000, rounded."
             )
+        if signals.shape[2] < 2:
+            raise CohortError(
+                f"The recordings of {self.source} have leads of length {signals.shape[2]}; take some with two samples "
+                "or more."
+            )
         for name in ARRAYS:
             array = getattr(self, name)
             if len(array) != n:

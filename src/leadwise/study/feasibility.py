@@ -54,7 +54,7 @@ def plan_complaints(plan: Plan, cohort: Cohort | None) -> list[str]:
         complaints += _candidate_complaints(plan, cohort["selection"])
     for role in ("train", "validation"):
         if role in present:
-            complaints += _constant_labels(cohort[role])
+            complaints += [*_constant_labels(cohort[role]), *_without_waves(cohort[role])]
     first = plan.policies.first_lead
     if first is not None and not any(cohort.role(role).available[:, LEADS.index(first)].any() for role in present):
         complaints.append(
@@ -146,6 +146,15 @@ def _constant_labels(records: Records) -> Iterator[str]:
                 f"In {records.name} {how} record has the label {label}, so nothing can be fitted for it; a role needs "
                 "records with and without."
             )
+
+
+def _without_waves(records: Records) -> Iterator[str]:
+    """Records that are zero throughout, and so all alike; the first wave ends the search for one."""
+    if not records.sealed and not any(microvolts.any() for _, microvolts in records.signals.chunks(512)):
+        yield (
+            f"Every signal of {records.name} is 0 throughout, so nothing can be learned from it; see what leadwise "
+            "data check says."
+        )
 
 
 def _label_complaints(labels: Sequence[str], cohort: Cohort) -> Iterator[str]:
