@@ -218,15 +218,20 @@ def quick_metrics(evaluator: Any, records: Records, leads: LeadSet) -> dict[str,
     There are none under an evaluator that takes its time, which reads one lead set after the other, nor where a record
     with as many leads lacks one of these.
     """
-    enough = records.available.sum(axis=1) >= len(leads)
-    kept = records.select(enough)
-    if not len(kept) or (leads.mask & ~kept.available).any():
+    kept = with_enough(records, leads)
+    if not len(kept):
         return {}
     scorer = Scorer(evaluator, kept)
     if not scorer.at_once:
         return {}
     (values,) = subset_metrics(kept.labels, scorer.subsets(leads.mask[None]))
     return dict(zip(MATCHED_METRICS, values.tolist(), strict=True))
+
+
+def with_enough(records: Records, leads: LeadSet) -> Records:
+    """The records with at least as many leads as a set; none where one of them lacks a lead of it."""
+    enough = records.available.sum(axis=1) >= len(leads)
+    return records.select(enough & records.available[enough][:, leads.mask].all())
 
 
 def subset_metrics(labels: Labels, probabilities: Float64[np.ndarray, "s n l"]) -> Float64[np.ndarray, "s 3"]:

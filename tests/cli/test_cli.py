@@ -17,8 +17,10 @@ import pytest
 from leadwise.cli import main, verbs
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.synthetic import _write_record
+from leadwise.cohort.waveforms import MISSING
 from leadwise.evaluators import contract
 from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.leads import LEADS
 from leadwise.run import bundle
 
 
@@ -166,6 +168,26 @@ def altered(tree: Path, change: Callable[[np.ndarray], np.ndarray]) -> Path:
     for number, file in enumerate(sorted((tree / "records100").rglob("*.dat")), start=1):
         _write_record(tree, number, change(np.fromfile(file, "<i2").reshape(-1, 12).T.copy()))
     return tree
+
+
+def without_avr(signal: np.ndarray) -> np.ndarray:
+    signal[LEADS.index("aVR")] = MISSING
+    return signal
+
+
+def test_sets_are_found_where_no_record_has_avr(leadwise, tree: Path) -> None:
+    words = ("references", "--cohort", altered(tree, without_avr), "--k")
+    code, text, err = leadwise(*words, 3)
+    assert (code, err) == (0, "")
+    assert text.startswith("165 sets of 3 leads, read by controlled")
+    for name in ("12-lead", "6-lead"):
+        assert f"{name} has no rank: some records lack one of its leads.\n" in text
+    assert "4-lead has no rank: sets of 4 leads were not searched (--k 4 does).\n" in text
+    assert leadwise(*words, 12) == (
+        2,
+        "",
+        "leadwise: No record of the selection role has 12 leads; search smaller budgets.\n",
+    )
 
 
 def test_check_says_that_there_is_no_wave_anywhere(leadwise, tree: Path) -> None:

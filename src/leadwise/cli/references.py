@@ -122,7 +122,7 @@ def _ledger(evaluator: Any, records: "Records") -> Path | None:
 def _clinical(evaluator: Any, records: "Records", searched: "References") -> list[dict[str, Any]]:
     """Every named clinical set with its metrics, and its rank, or why it has none."""
     from leadwise.leads import CLINICAL_SETS
-    from leadwise.references import MATCHED_METRICS, quick_metrics
+    from leadwise.references import MATCHED_METRICS, quick_metrics, with_enough
 
     ranked: dict[str, Any] = {row["name"]: row for row in searched.clinical().to_dict("records")}
     nothing = {name: None for metric in MATCHED_METRICS for name in (metric, f"{metric}_rank")}
@@ -131,7 +131,7 @@ def _clinical(evaluator: Any, records: "Records", searched: "References") -> lis
         row: dict[str, Any] = {"name": name, "leads": str(leads), "k": len(leads), "of": None, "why_not": None}
         if name in ranked:
             row |= ranked[name] | {"of": len(searched.ranking("nll", len(leads)))}
-        elif len(leads) in searched.budgets:
+        elif len(leads) in searched.budgets or not len(with_enough(records, leads)):
             row |= nothing | {"why_not": "some records lack one of its leads"}
         else:
             why_not = f"sets of {len(leads)} leads were not searched (--k {len(leads)} does)"
