@@ -17,6 +17,7 @@ from leadwise.store import (
     atomic_directory,
     atomic_file,
     csv_text,
+    differing_files,
     error_number,
     exclusive,
     file_sha256,
@@ -142,3 +143,33 @@ def test_names_are_no_formulas_and_numbers_stay_numbers(tmp_path: Path) -> None:
         "NORM,,-0.25",
     ]
     assert frame["label"].iloc[0].startswith("="), "the table itself is left alone"
+
+
+@pytest.mark.parametrize("writing", [atomic_file, atomic_directory])
+def test_what_the_system_refuses_is_named(tmp_path: Path, writing) -> None:
+    for error in (OSError(errno.ENOSPC, "No space left on device"), OSError("12 requested and 3 written")):
+        with pytest.raises(OSError, match="No space left on device") as caught, writing(tmp_path / "table"):
+            raise error
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "table"))
+    for error in (OSError(errno.EACCES, "no", "other"), OSError("something else")):
+        with pytest.raises(OSError, match=r"no|something") as caught, writing(tmp_path / "table"):
+            raise error
+        assert caught.value is error, "it has a name, or no number"
+
+
+def test_what_cannot_be_read_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("whole")
+    (tmp_path / "directory").mkdir()
+    assert differing_files(tmp_path, {"nowhere": "", "file/deeper": ""}) == [
+        f"{tmp_path / 'nowhere'} is missing.",
+        f"{tmp_path / 'file' / 'deeper'} is missing.",
+    ]
+    (problem,) = differing_files(tmp_path, {"directory": ""})
+    assert problem == f"{tmp_path / 'directory'} cannot be read (Is a directory); make it readable, and look again."
+
+    def forbidden(path: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("leadwise.store.file_sha256", forbidden)
+    (problem,) = differing_files(tmp_path, {"file": ""})
+    assert problem == f"{tmp_path / 'file'} cannot be read (Permission denied); make it readable, and look again."

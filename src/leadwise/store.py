@@ -49,10 +49,14 @@ def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
     problems = []
     for name, expected in hashes.items():
         file = directory / name
-        if not file.exists():
+        try:
+            changed = file_sha256(file) != expected
+        except (FileNotFoundError, NotADirectoryError):
             problems.append(f"{file} is missing.")
-        elif file_sha256(file) != expected:
-            problems.append(f"{file} was changed after it was made.")
+        except OSError as error:
+            problems.append(f"{file} cannot be read ({error.strerror}); make it readable, and look again.")
+        else:
+            problems += [f"{file} was changed after it was made."] * changed
     return problems
 
 
@@ -78,6 +82,18 @@ def text_of_csv(cell: str) -> str:
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors of the system that name no file, as those of a full disk do, name this one."""
+    try:
+        yield
+    except OSError as error:
+        number = error_number(error)
+        if error.filename or not number:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from None
+
+
+@contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; on success it is flushed and renamed to ``path``, otherwise removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,11 +101,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
     os.close(handle)
     draft = Path(name)
     try:
-        yield draft
-        _flush(draft)
-        draft.chmod(0o666 & ~_umask())  # mkstemp makes files private; ours are as open as any other
-        draft.replace(path)
-        _flush(path.parent)
+        with naming(path):
+            yield draft
+            _flush(draft)
+            draft.chmod(0o666 & ~_umask())  # mkstemp makes files private; ours are as open as any other
+            draft.replace(path)
+            _flush(path.parent)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -103,16 +120,17 @@ def atomic_directory(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        yield draft
-        for file in draft.rglob("*"):
-            _flush(file)
-        draft.chmod(0o777 & ~_umask())
-        try:
-            draft.rename(path)
-        except OSError:
-            if not (path.is_dir() and any(path.iterdir())):
-                raise
-        _flush(path.parent)
+        with naming(path):
+            yield draft
+            for file in draft.rglob("*"):
+                _flush(file)
+            draft.chmod(0o777 & ~_umask())
+            try:
+                draft.rename(path)
+            except OSError:
+                if not (path.is_dir() and any(path.iterdir())):
+                    raise
+            _flush(path.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

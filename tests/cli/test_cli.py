@@ -298,7 +298,7 @@ def test_ctrl_c_exits_with_130(tmp_path: Path) -> None:
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("cohort/.draft*")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("cohort/.leadwise-draft-*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

@@ -1,7 +1,12 @@
 """The synthetic cohort: its layout is PTB-XL's, and its leads tell what they should."""
 
 import ast
+import errno
 import hashlib
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.cohort.synthetic import synthesize, write_synthetic
+from leadwise.cohort.synthetic import _locked, synthesize, write_synthetic
 from leadwise.errors import CohortError
 from leadwise.leads import LEADS, LIMB_FROM_I_AND_II
 
@@ -276,3 +281,58 @@ def test_a_link_to_an_empty_directory_is_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     write_synthetic(tmp_path / "link", 20, seed=1)
     assert (tmp_path / "real" / "ptbxl_database.csv").is_file()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from leadwise.cohort import synthetic
+
+rename, left = Path.rename, int(sys.argv[2])
+
+def die(draft, target):
+    global left
+    left -= 1
+    return os.kill(os.getpid(), signal.SIGKILL) if left < 0 else rename(draft, target)
+
+Path.rename = die
+synthetic.write_synthetic(sys.argv[1], 20, seed=1)
+"""
+
+
+@pytest.mark.parametrize("moved", [0, 2, 3])
+def test_after_a_kill_the_same_call_clears_the_draft_and_writes_the_same(tmp_path: Path, moved: int) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(moved)])
+    assert done.returncode == -signal.SIGKILL
+    assert os.listdir(tmp_path / "killed")
+    for name in ("killed", "whole"):
+        write_synthetic(tmp_path / name, 20, seed=1)
+    killed, whole = (
+        {str(file.relative_to(home)): file.read_bytes() for file in home.rglob("*") if file.is_file()}
+        for home in (tmp_path / "killed", tmp_path / "whole")
+    )
+    assert killed == whole
+
+
+def test_a_draft_beside_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".leadwise-draft-1").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(CohortError, match="not an empty directory"):
+        write_synthetic(tmp_path, 20, seed=1)
+    assert sorted(os.listdir(tmp_path)) == [".leadwise-draft-1", "notes.txt"]
+
+
+def test_two_do_not_write_one_cohort_at_once(tmp_path: Path) -> None:
+    with _locked(tmp_path), pytest.raises(CohortError, match="Another process is writing"):
+        write_synthetic(tmp_path, 20, seed=1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as writing says it, without a file
+
+    monkeypatch.setattr("leadwise.cohort.synthetic._write_record", full_disk)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_synthetic(tmp_path / "cohort", 20, seed=1)
+    assert caught.value.filename == str(tmp_path / "cohort")

@@ -3,11 +3,12 @@
 The signals come from `leadwise.cohort.dipole`; here stand the patients, their labels and the files.
 """
 
+import fcntl
 import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +26,7 @@ from leadwise.errors import CohortError
 from leadwise.leads import ELECTRODES, LEADS
 from leadwise.memory import too_large
 from leadwise.progress import progress
-from leadwise.store import exclusive
+from leadwise.store import exclusive, naming
 
 FEWEST_RECORDS = 20
 """With fewer, some of the ten folds would stay empty."""
@@ -34,6 +35,9 @@ MODEL_VERSION = 1
 """Bump it whenever the same seed would write other bytes."""
 
 _BATCH = 256
+_DRAFT = ".leadwise-draft-"
+_PARTS = (MARK, "records100", "scp_statements.csv", "ptbxl_database.csv")
+"""What is written into the directory of a cohort, in the order in which it appears there."""
 
 _COMBINATIONS = {
     "NORM": 0.417,
@@ -119,7 +123,7 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     """Write a synthetic cohort of ``records`` 100 Hz records; the same seed writes the same bytes.
 
     Bytes are promised on one kind of machine; another processor may round a few samples to the next microvolt.
-    ``directory`` must be absent or empty. It receives ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/``
+    ``directory`` must be absent or empty, but for what a kill has left of an earlier attempt. It receives ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/``
     and a mark that says that the recordings are made up, whole or not at all.
     """
     if records < FEWEST_RECORDS:
@@ -131,8 +135,7 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     for problem in too_large(f"A synthetic cohort of {records:,} records", memory_for(records)):
         raise CohortError(problem)
     directory = Path(directory)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise CohortError(f"{directory} is not an empty directory; name a new or an empty one for the cohort.")
+    _check_place(directory)
     rng = np.random.default_rng(seed)
     patient_of = _patient_of_each_record(records, rng)
     patients, severity = _draw_patients(int(patient_of.max()) + 1, rng)
@@ -164,23 +167,55 @@ def memory_for(records: int) -> int:
     return 2_000 * records
 
 
+def _check_place(directory: Path) -> None:
+    """Raise unless a cohort may be written here: nothing is there, or only what a kill has left of one."""
+    if not directory.exists():
+        return
+    present = {path.name for path in directory.iterdir()} if directory.is_dir() else {directory.name}
+    drafts = {name for name in present if name.startswith(_DRAFT)}
+    if present - drafts - (set(_PARTS[:-1]) if drafts else set()):
+        raise CohortError(f"{directory} is not an empty directory; name a new or an empty one for the cohort.")
+
+
 @contextmanager
 def _filled_at_once(directory: Path) -> Iterator[Path]:
     """Yield a draft inside ``directory``; on success its content moves up, the table last: without it there is no tree.
 
-    The directory itself stays what it is: it may be a shell's current directory, or a mount point.
+    The directory itself stays what it is: it may be a shell's current directory, or a mount point. One process writes
+    there at a time, and clears away what a kill has left.
     """
     made = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        with TemporaryDirectory(prefix=".draft-", dir=directory) as draft:
-            yield Path(draft)
-            for name in (MARK, "records100", "scp_statements.csv", "ptbxl_database.csv"):
-                (Path(draft) / name).rename(directory / name)
+        with naming(directory), _locked(directory):
+            _check_place(directory)  # nobody else has written there meanwhile
+            for left in sorted(directory.iterdir(), key=lambda path: path.name.startswith(_DRAFT)):  # drafts last
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            with TemporaryDirectory(prefix=_DRAFT, dir=directory) as draft:
+                yield Path(draft)
+                for name in _PARTS:
+                    (Path(draft) / name).rename(directory / name)
     except BaseException:
-        if made:
+        if made and not any(directory.iterdir()):
             directory.rmdir()
         raise
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold a directory against other writers of a cohort; a kill releases it."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every network drive locks directories
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise CohortError(
+                    f"Another process is writing {directory}; wait for it, or name another directory."
+                ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
