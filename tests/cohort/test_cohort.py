@@ -1,5 +1,7 @@
 """Views on a cohort, and the seal."""
 
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -295,3 +297,20 @@ def test_signals_are_microvolts(cohort: Cohort, monkeypatch: pytest.MonkeyPatch)
     for name in ("patients", "folds", "missing", "_labels"):
         with pytest.raises(InputError, match=rf"has {n} ids but {n - 1} {name.strip('_')}; give one a record\.$"):
             replace(cohort, **{name: getattr(cohort, name)[1:]})
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_copies_are_the_same_with_arrays_frozen_and_the_seal_as_it_was(cohort: Cohort, copied: Callable) -> None:
+    again = copied(cohort)
+    assert again.records.fingerprint() == cohort.records.fingerprint()
+    assert (again.roles, again.identity) == (cohort.roles, cohort.identity)
+    for array in (again.folds, again.ids, again._labels, again["train"].rows, copied(cohort["train"]).rows):
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            array.flags.writeable = True
+    assert not again._signals.flags.writeable
+    for records in (again["evaluation"], copied(cohort["evaluation"])):
+        with pytest.raises(SealedRole):
+            _ = records.labels
+    opened = replace(cohort, token=Token("bundle", "plan", cohort.table_sha256))
+    assert copied(opened)["evaluation"].labels.shape == copied(opened["evaluation"]).labels.shape
+    np.testing.assert_array_equal(copied(cohort["train"]).signals[:3], cohort["train"].signals[:3])

@@ -2,11 +2,12 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from operator import index
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int, Int16
@@ -128,6 +129,10 @@ class Cohort:
             )
         self.roles.check_disjoint(self.patients, self.folds)
 
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """A copy comes out of the constructor, which freezes its arrays and looks at its token."""
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+
     @cached_property
     def table_sha256(self) -> str:
         """Hash of ids, patients and folds."""
@@ -235,6 +240,10 @@ class Records:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", frozen(np.asarray(self.rows)))
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """A copy comes out of the constructor, which freezes its rows."""
+        return type(self), (self.cohort, self.rows, self.name)
 
     @property
     def ids(self) -> Int[np.ndarray, " n"]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -56,6 +57,10 @@ class Roles:
                 if fold in owner:
                     raise PlanError(f"Fold {fold} is named twice, by {owner[fold]} and by {role}; give it one role.")
                 owner[fold] = role
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """A copy is made of a plain dictionary, as every other is."""
+        return type(self), (dict(self.folds), self.unsealed)
 
     @property
     def sealed_folds(self) -> tuple[int, ...]:
