@@ -1,11 +1,12 @@
 import os
 import pty
 import sys
+import time
 
 import pytest
 
 from leadwise import progress as module
-from leadwise.progress import progress
+from leadwise.progress import progress, stage
 
 END = b"<end>"
 
@@ -90,3 +91,57 @@ def test_a_bar_within_a_bar_stays_hidden(monkeypatch: pytest.MonkeyPatch) -> Non
     assert b"three" not in shown
     assert b"Losing leads" in shown, "the next one is shown again"
     assert b"Counting leads" in drawn(monkeypatch), "also after an error"
+
+
+# where no bar can be drawn ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute of a twentieth of a second."""
+    monkeypatch.setattr(module, "line_seconds", 0.05)
+
+
+def until_told(capfd: pytest.CaptureFixture[str], words: str) -> str:
+    """The lines that are printed up to one with these words."""
+    told, deadline = "", time.monotonic() + 20
+    while words not in told and time.monotonic() < deadline:
+        time.sleep(0.02)
+        told += capfd.readouterr().err
+    return told
+
+
+@pytest.mark.usefixtures("often")
+def test_a_line_a_minute_on_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
+    with stage("mask-robust", 28, 43):
+        assert "mask-robust (stage 28 of 43): 1 min so far\n" in until_told(capfd, "so far")
+        with progress("Training mask-robust", 100) as advance:
+            assert "mask-robust (stage 28 of 43): Training mask-robust, 0%\n" in until_told(capfd, "0%")
+            advance(40)
+            with progress("Reading", 3) as within:
+                within(3)
+                told = until_told(capfd, "40%")
+            assert "(stage 28 of 43): Training mask-robust, 40%\n" in told
+            assert "Reading" not in told
+    with progress("Counting leads", 12):
+        assert until_told(capfd, "0%").startswith("Counting leads, 0%\n")
+    capfd.readouterr()
+    time.sleep(0.2)
+    assert capfd.readouterr() == ("", ""), "nothing more when all is done"
+
+
+@pytest.mark.usefixtures("often")
+def test_no_line_when_switched_off(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "enabled", False)
+    with stage("mask-robust", 28, 43), progress("Training", 100):
+        time.sleep(0.2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_time_left_is_told_by_what_was_done_now() -> None:
+    bar = module._Counting("Training", 100)
+    bar(40)  # found done: a training goes on
+    assert str(bar) == "Training, 40%"
+    bar.start -= 600
+    bar(20)
+    assert str(bar) == "Training, 60%, about 20 min left"

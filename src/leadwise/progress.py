@@ -2,13 +2,19 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 
 enabled = True
-"""Set to False to switch every progress bar off (the command line's ``--no-progress`` does)."""
+"""Set to False to show no progress at all (the command line's ``--no-progress`` does)."""
+line_seconds = 60.0
+"""Where no bar can be drawn, as in a log or a notebook, a line is printed this often."""
 
 _shown = False  # a bar within a bar stays hidden: the outer one knows more about the time left
+_stage = ""  # the part of a larger work that is under way, and its number
+_counting: "_Counting | None" = None  # the outermost bar where none is drawn
 
 
 class Bar:
@@ -21,15 +27,54 @@ class Bar:
         """Print a line that stays, above the bar."""
 
 
+class _Counting(Bar):
+    """A bar that is told in lines."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total, self.done, self.start = what, total, 0, time.monotonic()
+        self.found = 0
+
+    def __call__(self, n: int) -> None:
+        if time.monotonic() - self.start < 1:
+            self.found += n  # most likely done before an interruption, and no measure of speed
+        self.done += n
+
+    def __str__(self) -> str:
+        share = f"{self.what}, {100 * self.done // max(self.total, 1)}%"
+        new, seconds = self.done - self.found, time.monotonic() - self.start
+        return share + (f", about {_minutes(seconds * (self.total - self.done) / new)} left" if new > 0 else "")
+
+
+@contextmanager
+def stage(name: str, number: int | None = None, count: int | None = None) -> Iterator[None]:
+    """Name the part of a larger work that is under way, of how many; a line a minute tells of it."""
+    global _stage
+    _stage = f"{name} (stage {number} of {count})" if count else name
+    try:
+        with _lines(_draws()):
+            yield
+    finally:
+        _stage = ""
+
+
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Bar]:
     """Show a bar named ``what`` on standard error; yields what advances it.
 
-    Nothing is drawn on a pipe, with ``NO_COLOR`` set, when switched off, or within another bar.
+    On a pipe, in a notebook or with ``NO_COLOR`` set a line a minute takes its place. Nothing is shown when switched
+    off, or within another bar.
     """
-    global _shown
-    if not enabled or _shown or "NO_COLOR" in os.environ or not sys.stderr.isatty():
+    global _shown, _counting
+    if not enabled or _shown or _counting:
         yield Bar()
+        return
+    if not _draws():
+        _counting = _Counting(what, total)
+        try:
+            with _lines(bool(_stage)):  # those of the stage tell of this
+                yield _counting
+        finally:
+            _counting = None
         return
     # rich costs 0.1 s to import; only a person at a terminal needs it
     from rich.console import Console
@@ -52,3 +97,39 @@ def progress(what: str, total: int) -> Iterator[Bar]:
             yield Shown()
         finally:
             _shown = False
+
+
+def _draws() -> bool:
+    return "NO_COLOR" not in os.environ and sys.stderr.isatty()
+
+
+@contextmanager
+def _lines(needless: bool) -> Iterator[None]:
+    """Print a line a minute about what is under way, also while nothing advances."""
+    if needless or not enabled:
+        yield
+        return
+    start, ended = time.monotonic(), Event()
+
+    def tell() -> None:
+        while not ended.wait(line_seconds):
+            bar = str(_counting or f"{_minutes(time.monotonic() - start)} so far")
+            print(f"{_stage}: {bar}" if _stage else bar, file=sys.stderr, flush=True)
+
+    teller = Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+def _minutes(seconds: float) -> str:
+    """A duration in words.
+
+    >>> _minutes(20), _minutes(59.6 * 60), _minutes(9000)
+    ('1 min', '1 h 00 min', '2 h 30 min')
+    """
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"

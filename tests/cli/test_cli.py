@@ -271,6 +271,33 @@ def test_what_the_system_says_is_one_sentence(leadwise, monkeypatch, error: OSEr
     assert leadwise("info") == (2, "", f"leadwise: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    "words", [("--no-progress", "info"), ("info", "--no-progress"), ("info", "--json", "--no-progress")]
+)
+def test_no_progress_stands_anywhere(leadwise, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    monkeypatch.setattr(verbs.progress, "enabled", True)
+    assert leadwise(*words)[0] == 0
+    assert not verbs.progress.enabled
+    assert leadwise("info")[0] == 0
+    assert verbs.progress.enabled
+
+
+def test_pictures_of_a_check_go_into_no_foreign_directory(leadwise, pristine_tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for content in (None, "[]", '{"mine": 1}'):
+        (out / "notes.txt").write_text("mine")
+        if content:
+            (out / "check.json").write_text(content)
+        before = {file.name: file.read_text() for file in out.iterdir()}
+        code, text, err = leadwise("data", "check", pristine_tree, "--out", out)
+        assert (code, text) == (2, "")
+        assert f"{out} is neither empty nor of an earlier check; name a new or an empty directory" in err
+        assert {file.name: file.read_text() for file in out.iterdir()} == before
+    for _ in range(2):
+        assert leadwise("data", "check", pristine_tree, "--out", tmp_path / "new")[0] == 0
+
+
 def test_unknown_verbs_and_options(leadwise) -> None:
     assert leadwise("frobnicate")[0] == 2
     assert leadwise("data", "check", "x", "--frobnicate")[0] == 2

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from leadwise.cli.interrupted import going_on
 from leadwise.cli.verify import chosen
 
 
@@ -27,7 +28,8 @@ def evaluate(
     """
     from leadwise.study.run import evaluate_bundle
 
-    directory, scored = evaluate_bundle(
-        chosen(bundle, pretrained), cohort, out, role, tell=lambda line: print(line, file=sys.stderr, flush=True)
-    )
+    with going_on():
+        directory, scored = evaluate_bundle(
+            chosen(bundle, pretrained), cohort, out, role, tell=lambda line: print(line, file=sys.stderr, flush=True)
+        )
     print(f"Scored the {scored} role; the report is {directory.report}, its numbers are in {directory.results}.")
