@@ -44,11 +44,12 @@ READINGS = 11 * 1.1
 def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None) -> list[dict[str, Any]]:
     """One row a stage that is still to be done: stage, seconds, bytes on disk. The run is left alone."""
     wanted = read_plan(find_plan(plan))
-    whole = read_cohort(wanted, cohort) if wanted.cohort.kind == "ptbxl" else None
+    whole = read_cohort(wanted, cohort)
     check_plan(wanted, whole)
     directory = RunDirectory(out)
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"{out} is a file; name a directory for the run.")
+    directory.check_ours()
     done = {COHORT} if synthetic_place(wanted, directory).exists() else set()
     if directory.plan.exists():
         done |= {row["stage"] for row in run_status(out, wanted) if row["state"] == "done"}
@@ -95,11 +96,13 @@ def calibrate(plan: Plan) -> dict[str, float]:
     network = StateNetwork(plan.policies.hidden, plan.policies.epochs, plan.policies.batch)
     policy = MGA(controlled, LEADS, states=min(2000, plan.policies.states), budgets=plan.budgets, network=network)
     rates["state"] = _seconds(lambda: policy.fit(train, validation)) / policy.states
-    training = Training(train, validation, recipe=recipe, widths=tuple(plan.strong.widths))
-    rows = np.arange(recipe.batch)
+    # batch statistics of its own would take longer than all the rest, and change no time of reading
+    plain = recipe.model_copy(update={"norm_batches": 0})
+    training = Training(train, validation, recipe=plain, widths=tuple(plan.strong.widths))
+    rows = np.arange(-(-recipe.batch // 4))  # a part of a batch takes its part of the time
     for kind, training.epoch in (("crop step", 0), ("whole step", recipe.epochs - 1)):
         training.learn(rows)  # the first step also fetches memory
-        rates[kind] = min(_seconds(lambda: training.learn(rows)) for _ in range(2))
+        rates[kind] = min(_seconds(lambda: training.learn(rows)) for _ in range(2)) * recipe.batch / len(rows)
     strong, masks = training.evaluator().on("auto"), frozen_masks(len(train))
     score(strong, train, masks)  # the first reading also compiles
     rates["reading"] = _seconds(lambda: score(strong, train, masks)) / len(train)
