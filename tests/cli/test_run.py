@@ -16,6 +16,7 @@ from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner
+from leadwise.study.run import find_plan
 from leadwise.study.stages import stages
 
 Verb = Callable[..., tuple[int, str, str]]
@@ -69,6 +70,47 @@ def test_a_cohort_that_is_not_there(leadwise: Verb, plan: Path, tmp_path: Path) 
 def test_wrong_input_leaves_nothing_behind(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
     leadwise("run", plan, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_that_makes_its_own_recordings_reads_no_others(
+    leadwise: Verb, pristine_tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for more in ((), ("--dry-run",)):
+        answer = leadwise("run", "demo", "--cohort", pristine_tree, "--out", tmp_path / "run", *more)
+        said(answer, f"The plan makes its own recordings and would not read {pristine_tree}; leave --cohort out")
+    asked: list[object] = []
+    monkeypatch.setattr("leadwise.study.forecast.forecast", lambda *words: asked.append(words[2]) or [])
+    monkeypatch.setenv("LEADWISE_PTBXL", str(pristine_tree))
+    assert leadwise("run", "demo", "--out", tmp_path / "run", "--dry-run")[0] == 0
+    assert leadwise("run", "ptbxl", "--out", tmp_path / "run", "--dry-run")[0] == 0
+    assert asked == [None, pristine_tree], "the variable says where PTB-XL is, for plans that read it"
+
+
+def test_a_plan_that_does_not_ship(leadwise: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = leadwise("run", "dmo", "--out", tmp_path / "run")
+    said(answer, "There is no plan 'dmo'; name a TOML file, or demo or ptbxl, which ship by name.")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo").mkdir()
+    assert find_plan("demo").name == "demo.toml", "a directory, as that of an earlier run, is no plan"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "demo", "--out", "run"),
+        ("evaluate", "bundle", "--cohort", "c", "--out", "o"),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(
+    leadwise: Verb, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("run_study", "evaluate_bundle"):
+        monkeypatch.setattr(f"leadwise.study.run.{name}", interrupted)
+    assert leadwise(*words) == (130, "", "leadwise: Interrupted; the same command goes on where it was.\n")
 
 
 def test_a_synthetic_cohort_without_a_size(leadwise: Verb, plan: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from leadwise.cli import main
 from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.run.directory import RunDirectory
 from leadwise.run.verify import verify
 from leadwise.study.run import run_study
 from leadwise.study.status import run_status
@@ -84,7 +85,8 @@ def test_a_disk_that_is_full_again_and_again(finished: Path, disk: Path, leadwis
 def test_files_that_may_not_grow(finished: Path, tmp_path: Path, leadwise: Verb) -> None:
     """The same where nothing can be mounted: the system refuses files beyond a size. The cohort is there already."""
     plan, run, reached = finished.parent / "plan.toml", tmp_path / "run", set()
-    read_ptbxl(shutil.copytree(finished / "cohort-160-3", run / "cohort-160-3"))
+    with RunDirectory(run).writing():  # it has begun
+        read_ptbxl(shutil.copytree(finished / "cohort-160-3", run / "cohort-160-3"))
     for size in (100, 2_000, 60_000, 300_000):
         with small_files_only(size):
             code, said = leadwise("run", plan, "--out", run)

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +21,8 @@ from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
-from leadwise.study.run import _synthetic_cohort, evaluate_bundle, run_study
+from leadwise.study.forecast import forecast
+from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.stages import Study, stages
 from leadwise.study.status import run_status
 
@@ -277,6 +279,102 @@ def test_a_bundle_without_all_of_its_references_is_not_scored(
 def test_roles_that_were_used_are_not_scored_again(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="The train role was used before the freeze; score audit or evaluation"):
         evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", "train")
+    for wrong in ("audt", ""):
+        with pytest.raises(PlanError, match=f"^There is no role '{wrong}' to be scored; score audit or evaluation"):
+            evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", wrong)
+
+
+# what is not ours is not touched --------------------------------------------------------------------------------------
+
+
+def everything(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name", ["results/mine.csv", "figures/mine.svg", "bundle/b", "report.html", "plan.toml", ".lock"]
+)
+def test_a_directory_that_is_no_run_is_refused_and_left_alone(finished: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    begun: list[Callable[[], object]] = [
+        lambda: run_study(finished / "plan.toml", tmp_path),
+        lambda: forecast(finished / "plan.toml", tmp_path),
+        lambda: evaluate_bundle(finished, finished / "cohort-160-3", tmp_path, "audit"),
+    ]
+    for begin in begun:
+        with pytest.raises(InputError, match=f"^{tmp_path} is neither empty nor a run of leadwise, and stays as it is"):
+            begin()
+        assert everything(tmp_path) == {name: b"mine"}
+
+
+@pytest.mark.parametrize(
+    "name", ["results/mine.csv", "results/deep/mine.csv", "figures/mine.txt", "tables/mine.csv", "bundle/mine.txt"]
+)
+def test_what_somebody_put_into_a_run_is_not_replaced(copied: Path, name: str) -> None:
+    (copied / name).parent.mkdir(exist_ok=True)
+    (copied / name).write_text("mine")
+    before = everything(copied)
+    for begin in (lambda: run_study(copied / "plan.toml", copied), lambda: report_run(copied)):
+        with pytest.raises(
+            InputError, match=r"was not made by the run, which would replace .*; move it elsewhere, and"
+        ):
+            begin()
+        assert everything(copied) == before
+
+
+@pytest.mark.parametrize("name", ["results", "figures", "tables", "bundle"])
+def test_a_directory_from_before_the_run_made_its_own_is_not_replaced(tmp_path: Path, name: str) -> None:
+    directory = RunDirectory(tmp_path)
+    with directory.writing():
+        Ledger(directory.ledger).add("begin", stage="cohort")
+    (tmp_path / name).mkdir()
+    directory.check_ours()
+    (tmp_path / name / "contrasts.csv").write_text("mine")
+    with pytest.raises(InputError, match=rf"{name}/contrasts\.csv was not made by the run"), directory.writing():
+        pass
+
+
+@pytest.mark.parametrize("name", ["results", "figures", "tables", "bundle"])
+def test_a_link_in_place_of_what_is_replaced_is_named(copied: Path, tmp_path: Path, name: str) -> None:
+    (copied / name).rename(tmp_path / "elsewhere")
+    (copied / name).symlink_to(tmp_path / "elsewhere")
+    before = everything(tmp_path / "elsewhere")
+    with pytest.raises(
+        InputError, match=f"{name} is no directory of the run's; move it elsewhere, and the run can go on"
+    ):
+        run_study(copied / "plan.toml", copied)
+    assert everything(tmp_path / "elsewhere") == before
+    (copied / name).unlink()
+    RunDirectory(copied).check_ours()
+
+
+def test_a_kill_before_anything_was_written_does_not_lock_a_run_out(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    with RunDirectory(tmp_path).writing():
+        pass
+    (tmp_path / "cohort-160-3").mkdir()
+    with RunDirectory(tmp_path).writing():
+        pass
+
+
+def test_a_scoring_that_is_refused_leaves_nothing_behind(finished: Path, tmp_path: Path) -> None:
+    part = "policies/ccga.safetensors"
+    bundle = Path(shutil.copytree(finished / "bundle", tmp_path / "bundle"))
+    contents = json.loads((bundle / "bundle.json").read_text())
+    (bundle / part).write_bytes(b"")
+    contents["files"][part] = file_sha256(bundle / part)
+    (bundle / "bundle.json").write_text(json.dumps(contents))
+    with pytest.raises(InputError, match=r"ccga\.safetensors is not a readable"):
+        evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", "audit")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_made_is_told_before_it_is_made(copied: Path) -> None:
+    told: list[tuple[str, bool]] = []
+    (copied / "report.html").unlink()
+    run_study(copied / "plan.toml", copied, tell=lambda line: told.append((line, (copied / "report.html").exists())))
+    assert told == [("making the report …", False)]
 
 
 def test_a_cohort_without_an_evaluation_role_ends_with_the_audit(finished: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from leadwise.cli.tables import print_table
 from leadwise.cohort.check import ZERO
 from leadwise.cohort.cohort import Cohort
+from leadwise.errors import InputError
 from leadwise.store import atomic_file
 
 app = typer.Typer(no_args_is_help=True, help="Check, synthesise or download a cohort.")
@@ -30,6 +31,8 @@ def check_command(
     from leadwise.cohort.ptbxl import read_ptbxl
     from leadwise.run.plan import Plan, read_plan
 
+    if out:
+        _check_pictures_place(out)
     roles = (read_plan(plan) if plan else Plan()).cohort_roles()
     cohort = read_ptbxl(directory, roles, anew=True)
     result = check(cohort)
@@ -43,6 +46,18 @@ def check_command(
         pictures = _draw_classes(cohort, out)
         if not as_json:
             print(f"Wrote {out / 'check.json'} and {', '.join(path.name for path in pictures)} beside it.")
+
+
+def _check_pictures_place(out: Path) -> None:
+    """Raise unless a directory is new, empty, or has what `data check` wrote there before."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    try:
+        facts = json.loads((out / "check.json").read_text())
+    except (OSError, ValueError):
+        facts = None
+    if not (isinstance(facts, dict) and {"roles", "oddities"} <= facts.keys()):
+        raise InputError(f"{out} is neither empty nor of an earlier check; name a new or an empty directory for --out.")
 
 
 def _print_check(cohort: Cohort, result: dict[str, Any]) -> None:

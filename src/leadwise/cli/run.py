@@ -1,6 +1,7 @@
 """leadwise run: carry out a plan."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from leadwise.cli.interrupted import going_on
 from leadwise.cli.tables import print_table
 from leadwise.errors import LeadwiseError
 
@@ -16,7 +18,7 @@ def run(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file; leadwise ships 'ptbxl' and 'demo' by name.")],
     out: Annotated[Path, typer.Option(help="The run's directory; a run that is there goes on.")],
     cohort: Annotated[
-        Path | None, typer.Option(envvar="LEADWISE_PTBXL", help="Where the recordings are, unless they are synthetic.")
+        Path | None, typer.Option(help="Where PTB-XL is, if the plan studies it; by default $LEADWISE_PTBXL.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show the stages, the time and the disk that they would take.")
@@ -31,13 +33,17 @@ def run(
 
     To begin with:  leadwise run demo --out demo-run   and open demo-run/report.html
     """
+    from leadwise.run.plan import read_plan
     from leadwise.study.forecast import forecast
-    from leadwise.study.run import run_study
+    from leadwise.study.run import find_plan, run_study
 
+    if cohort is None and "LEADWISE_PTBXL" in os.environ and read_plan(find_plan(plan)).cohort.kind == "ptbxl":
+        cohort = Path(os.environ["LEADWISE_PTBXL"])
     if dry_run:
         _show(forecast(plan, out, cohort), out, as_json)
         return
-    directory = run_study(plan, out, cohort, tell=lambda line: print(line, file=sys.stderr, flush=True))
+    with going_on():
+        directory = run_study(plan, out, cohort, tell=lambda line: print(line, file=sys.stderr, flush=True))
     print(f"The report is {directory.report}, its numbers are in {directory.results}.")
     if not (directory.artifacts / "evaluation").exists():
         print(

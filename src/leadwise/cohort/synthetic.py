@@ -123,8 +123,9 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     """Write a synthetic cohort of ``records`` 100 Hz records; the same seed writes the same bytes.
 
     Bytes are promised on one kind of machine; another processor may round a few samples to the next microvolt.
-    ``directory`` must be absent or empty, but for what a kill has left of an earlier attempt. It receives ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/``
-    and a mark that says that the recordings are made up, whole or not at all.
+    ``directory`` must be absent or empty, but for what a kill has left of an earlier attempt. It receives
+    ``ptbxl_database.csv``, ``scp_statements.csv``, ``records100/`` and a mark that says that the recordings are made
+    up, whole or not at all.
     """
     if records < FEWEST_RECORDS:
         raise CohortError(

@@ -8,10 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leadwise.errors import InputError
+from leadwise.run.ledger import read_receipts
 from leadwise.store import error_number
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
+_LOCK = ".lock"
+_MARK = "leadwise run\n"
+"""In the lock file: the directory was new or empty when a run began to write there."""
+
+
+_BUNDLED = ("bundle.json", "plan.toml", "evaluators", "policies", "references", "tables")
 
 
 class RunDirectory:
@@ -29,9 +36,43 @@ class RunDirectory:
         self.tables = self.path / "tables"
         self.report = self.path / "report.html"
 
+    def check_ours(self) -> None:
+        """Raise unless a run may write here: nothing is there, or a run; and of a run, only what runs have made.
+
+        What is about to be replaced is removed, so it must hold nothing that somebody else has put there.
+        """
+        if not self.path.is_dir():
+            return  # it is yet to be made, or cannot be
+        receipts, lock = read_receipts(self.ledger), self.path / _LOCK
+        marked = lock.is_file() and lock.read_text(errors="replace") == _MARK
+        begun = lock.is_file() and not lock.stat().st_size  # a kill came before the mark
+        if not (receipts or marked) and set(self.path.iterdir()) - ({lock} if begun else set()):
+            raise InputError(
+                f"{self.path} is neither empty nor a run of leadwise, and stays as it is; name a new or an empty "
+                "directory."
+            )
+        told = {each["event"] for each in receipts} | {each.get("stage") for each in receipts}
+        listed = [each["files"] for each in receipts if each["event"] == "results"]
+        results = {name for files in listed if isinstance(files, dict) for name in files}
+        for place, begins, belonging in (
+            (self.bundle, {"freeze", "bundle"}, lambda path: path.name in _BUNDLED),
+            (self.results, {"results"}, lambda path: path.name in results),
+            (self.figures, {"results"}, lambda path: path.suffix in (".svg", ".pdf")),
+            (self.tables, {"results"}, lambda path: path.suffix == ".tex"),
+        ):
+            if place.is_symlink() or (place.exists() and not place.is_dir()):
+                raise InputError(f"{place} is no directory of the run's; move it elsewhere, and the run can go on.")
+            found = sorted(place.iterdir()) if place.is_dir() else []
+            foreign = [path for path in found if not (begins & told and belonging(path))]
+            if foreign:
+                raise InputError(
+                    f"{foreign[0]} was not made by the run, which would replace {place}; move it elsewhere, and the "
+                    "run can go on."
+                )
+
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only process that writes here; a kill gives the place free.
+        """Be the only process that writes here, where no one else has; a kill gives the place free.
 
         What cannot be written, whichever library says so, raises an `InputError`. Nothing is lost by it.
         """
@@ -55,12 +96,16 @@ class RunDirectory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        self.check_ours()
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("a") as file:
+        with (self.path / _LOCK).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(
                     f"Another process is writing the run {self.path}; wait for it, or name another directory."
                 ) from None
+            if not file.tell():
+                file.write(_MARK)
+                file.flush()
             yield

@@ -54,10 +54,15 @@ def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) 
             f"{directory.ledger} has {len(receipts)} receipts, but the manifest knows {count}: the last were removed."
         )
     elif receipt_sha256(receipts[count - 1]) != head:
-        problems.append(f"{directory.ledger}, line {count}: this is not the receipt that the manifest names as head.")
+        problems.append(
+            f"{directory.manifest} names a head that is not line {count} of {directory.ledger}; one of the two was "
+            "changed."
+        )
     results = [each for each in receipts[:count] if each["event"] == "results"]
     if not results or results[-1]["files"] != hashes or results[-1]["bundle"] != frozen:
         problems.append(f"{directory.manifest} does not say what the receipt about the results says.")
+    if results:  # of the two, the ledger is the one whose lines vouch for each other
+        hashes, frozen = results[-1]["files"], results[-1]["bundle"]
     problems += changed_files(directory.results, hashes) + differing_files(directory.path, report)
     try:
         bundle = Bundle(directory.bundle)

@@ -9,9 +9,10 @@ import pandas as pd
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
 from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.cohort.roles import SCORED
+from leadwise.cohort.roles import ROLES, SCORED
 from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
+from leadwise.progress import stage
 from leadwise.report.claims import claim_cells, claims_frame
 from leadwise.report.contents import RunContents, published_cohort
 from leadwise.report.hypotheses import hypotheses_frame
@@ -31,8 +32,13 @@ from leadwise.study.stages import Study, searched_budgets, stages
 
 def find_plan(plan: str | Path) -> Path:
     """The file of a plan: as it is named, or one that ships with leadwise, by its name alone."""
-    shipped = Path(str(files("leadwise"))) / "studies" / f"{plan}.toml"
-    return shipped if not Path(plan).exists() and shipped.exists() else Path(plan)
+    studies = Path(str(files("leadwise"))) / "studies"
+    shipped = {file.stem: file for file in sorted(studies.glob("*.toml"))}
+    if (Path(plan).exists() and not Path(plan).is_dir()) or Path(plan).suffix:
+        return Path(plan)
+    if str(plan) not in shipped:
+        raise PlanError(f"There is no plan '{plan}'; name a TOML file, or {' or '.join(shipped)}, which ship by name.")
+    return shipped[str(plan)]
 
 
 def run_study(
@@ -44,23 +50,24 @@ def run_study(
     """
     plan = find_plan(plan)
     wanted, directory = read_plan(plan), RunDirectory(out)
-    if wanted.cohort.kind == "ptbxl":
-        whole = read_cohort(wanted, cohort)
-    check_plan(wanted, whole if wanted.cohort.kind == "ptbxl" else None)  # before anything is written
+    given = read_cohort(wanted, cohort)
+    check_plan(wanted, given)  # before anything is written
     with directory.writing():
-        if wanted.cohort.kind == "synthetic":
-            whole = _synthetic_cohort(wanted, directory)
+        whole = _synthetic_cohort(wanted, directory) if given is None else given
         _keep_plan(plan, directory)
         ledger = Ledger(directory.ledger)
         study = Study(wanted, directory.plan, whole)
         runner = Runner(directory, ledger, _fingerprints(whole), study, tell)
         _say_cohort(ledger, whole)
-        for stage in in_order(stages(wanted, list(runner.roles))):
-            runner.run(stage)
-        _copy_bundle(runner.done["freeze"].path, directory.bundle)
+        fitted, scored = in_order(stages(wanted, list(runner.roles))), [role for role in SCORED if role in whole]
+        count = len(fitted) + len(scored)
+        for number, each in enumerate(fitted, start=1):
+            with stage(each.name, number, count):
+                runner.run(each)
+        _copy_bundle(runner.done["freeze"].path, directory)
         bundle = Bundle(directory.bundle)
-        for role in SCORED:
-            if role in whole:
+        for number, role in enumerate(scored, start=len(fitted) + 1):
+            with stage(role, number, count):
                 runner.run(scoring_stage(role, bundle, ("freeze",)))
         _finish(directory, ledger, runner)
     return directory
@@ -78,23 +85,28 @@ def evaluate_bundle(
     frozen = Bundle(place if place.exists() else bundle)
     directory = RunDirectory(out)
     whole = read_ptbxl(cohort, frozen.plan.cohort_roles())
-    chosen = role or ("evaluation" if "evaluation" in whole else "audit")
+    chosen = ("evaluation" if "evaluation" in whole else "audit") if role is None else role
+    if chosen not in ROLES:
+        raise PlanError(f"There is no role '{chosen}' to be scored; score {' or '.join(SCORED)}.")
     if chosen not in SCORED:
         raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
     _check_place(frozen, directory)
     frozen.open(whole, chosen)  # a bundle that was changed is refused before anything is written
     check_bundle(frozen.plan, next(iter(frozen.evaluators.values())).labels, whole, chosen)
     _check_references(frozen)
+    # what cannot be loaded, or is not what it was, is refused before a receipt says that scoring began
+    _ = frozen.policies, frozen.tables, whole.identity
+    roles = {chosen: whole.role(chosen).fingerprint()}
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
         ledger = Ledger(directory.ledger)
-        _copy_bundle(frozen.path, directory.bundle)
         study = Study(frozen.plan, directory.plan, whole)
-        roles = {chosen: whole.role(chosen).fingerprint()}
         runner = Runner(directory, ledger, roles, study, tell)
         _say_cohort(ledger, whole)
         ledger.add("bundle", sha256=frozen.sha256)
-        runner.run(scoring_stage(chosen, Bundle(directory.bundle), ()))
+        _copy_bundle(frozen.path, directory)
+        with stage(chosen):
+            runner.run(scoring_stage(chosen, Bundle(directory.bundle), ()))
         _finish(directory, ledger, runner)
     return directory, chosen
 
@@ -159,7 +171,7 @@ def _synthetic_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
     if new:
         shutil.rmtree(made, ignore_errors=True)  # what a kill may have left
         write_synthetic(made, records=records, seed=seed)
-    whole = read_cohort(plan, made)
+    whole = read_ptbxl(made, plan.cohort_roles())
     try:
         check_plan(plan, whole)  # now that its labels are known
     except PlanError:
@@ -174,8 +186,15 @@ def synthetic_place(plan: Plan, directory: RunDirectory) -> Path:
     return directory.path / f"cohort-{plan.cohort.records}-{plan.cohort.seed}"
 
 
-def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort:
-    """The cohort of a plan, with the plan's roles."""
+def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort | None:
+    """The cohort of a plan, with the plan's roles; None where the run makes its own recordings."""
+    if plan.cohort.kind == "synthetic":
+        if cohort is not None:
+            raise PlanError(
+                f"The plan makes its own recordings and would not read {cohort}; leave --cohort out, or name a plan "
+                "for PTB-XL, such as ptbxl."
+            )
+        return None
     if cohort is None:
         raise CohortError("The plan studies PTB-XL; say where it is with --cohort DIR.")
     return read_ptbxl(cohort, plan.cohort_roles())
@@ -194,8 +213,9 @@ def _say_cohort(ledger: Ledger, cohort: Cohort) -> None:
         ledger.add("cohort", **facts)
 
 
-def _copy_bundle(source: Path, target: Path) -> None:
-    with replacing(target) as draft:
+def _copy_bundle(source: Path, directory: RunDirectory) -> None:
+    directory.check_ours()  # somebody may have put something there meanwhile
+    with replacing(directory.bundle) as draft:
         shutil.copytree(source, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(OUTPUTS))
 
 
@@ -206,13 +226,17 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     bundle = Bundle(directory.bundle)
     cohort = runner.study.cohort.identity
     frames = _gather(bundle, cohort, [runner.done[role].path for role in SCORED if role in runner.done])
+    directory.check_ours()  # somebody may have put something there meanwhile
     with replacing(directory.results) as draft:
         write_frames(draft, frames)
         hashes = {file.name: file_sha256(file) for file in sorted(draft.iterdir())}
-    said = [receipt for receipt in ledger.receipts if receipt["event"] == "results"]
-    if not said or (said[-1]["bundle"], said[-1]["files"]) != (bundle.sha256, hashes):
-        ledger.add("results", bundle=bundle.sha256, files=hashes)
-    write_report(directory.path)
+        said = [receipt for receipt in ledger.receipts if receipt["event"] == "results"]
+        if not said or (said[-1]["bundle"], said[-1]["files"]) != (bundle.sha256, hashes):
+            # before they take their place, so that after a kill, too, it is known whose they are
+            ledger.add("results", bundle=bundle.sha256, files=hashes)
+    runner.tell("making the report …")
+    with stage("the report"):
+        write_report(directory.path)
     write_manifest(directory, ledger.receipts)
 
 
