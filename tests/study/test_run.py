@@ -295,17 +295,18 @@ def everything(directory: Path) -> dict[str, bytes]:
     "name", ["results/mine.csv", "figures/mine.svg", "bundle/b", "report.html", "plan.toml", ".lock"]
 )
 def test_a_directory_that_is_no_run_is_refused_and_left_alone(finished: Path, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("mine")
+    theirs = tmp_path / "theirs"
+    (theirs / name).parent.mkdir(parents=True)
+    (theirs / name).write_text("mine")
     begun: list[Callable[[], object]] = [
-        lambda: run_study(finished / "plan.toml", tmp_path),
-        lambda: forecast(finished / "plan.toml", tmp_path),
-        lambda: evaluate_bundle(finished, finished / "cohort-160-3", tmp_path, "audit"),
+        lambda: run_study(finished / "plan.toml", theirs),
+        lambda: forecast(finished / "plan.toml", theirs),
+        lambda: evaluate_bundle(finished, finished / "cohort-160-3", theirs, "audit"),
     ]
     for begin in begun:
-        with pytest.raises(InputError, match=f"^{tmp_path} is neither empty nor a run of leadwise, and stays as it is"):
+        with pytest.raises(InputError, match=f"^{theirs} is neither empty nor a run of leadwise, and stays as it is"):
             begin()
-        assert everything(tmp_path) == {name: b"mine"}
+        assert everything(theirs) == {name: b"mine"}
 
 
 @pytest.mark.parametrize(
