@@ -34,14 +34,14 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def changed_files(directory: Path, hashes: Mapping[str, str], list_of_them: str | None = None) -> list[str]:
+def changed_files(directory: Path, hashes: Mapping[str, str], *lists: str) -> list[str]:
     """A sentence for each file that is missing, or is not what it was, or was not there before.
 
-    ``hashes`` are SHA-256 by path within the directory; the file that holds them may lie there too.
+    ``hashes`` are SHA-256 by path within the directory; ``lists``, the files that say so, may lie there too.
     """
     problems = differing_files(directory, hashes)
     present = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()}
-    return problems + [f"{directory / name} was added later." for name in sorted(present - {*hashes, list_of_them})]
+    return problems + [f"{directory / name} was added later." for name in sorted(present - {*hashes, *lists})]
 
 
 def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
@@ -49,15 +49,26 @@ def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
     problems = []
     for name, expected in hashes.items():
         file = directory / name
+        if not lies_within(directory, name):
+            problems.append(f"{file} lies outside of {directory}, where nothing of it belongs.")
+            continue
         try:
             changed = file_sha256(file) != expected
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             problems.append(f"{file} is missing.")
         except OSError as error:
             problems.append(f"{file} cannot be read ({error.strerror}); make it readable, and look again.")
         else:
             problems += [f"{file} was changed after it was made."] * changed
     return problems
+
+
+def lies_within(directory: Path, name: str) -> bool:
+    """Whether a path leads to a place within a directory, links followed."""
+    try:
+        return (directory / name).resolve().is_relative_to(directory.resolve())
+    except (ValueError, OSError):  # no path at all
+        return False
 
 
 def write_csv(frame: "pd.DataFrame", path: Path) -> None:

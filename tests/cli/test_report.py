@@ -35,7 +35,7 @@ def test_a_lost_report_is_made_again(leadwise: Verb, run: Path) -> None:
 def test_a_run_without_results_has_no_report(leadwise: Verb, tmp_path: Path) -> None:
     said(leadwise("report", tmp_path), f"{tmp_path} is no run: it has no ledger.jsonl.")
     assert list(tmp_path.iterdir()) == []
-    Ledger(tmp_path / "ledger.jsonl").add("begin", stage="cohort")
+    Ledger(tmp_path / "ledger.jsonl").add("begin", stage="cohort", key="a" * 64, inputs={})
     said(leadwise("report", tmp_path), f"{tmp_path} has no results yet; let the run come to its end first.")
 
 

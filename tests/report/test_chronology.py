@@ -14,7 +14,7 @@ from leadwise.run.plan import Plan
 
 
 def freeze(bundle: str) -> dict[str, Any]:
-    return {"event": "end", "stage": "freeze", "outputs": {"bundle.json": bundle}}
+    return {"event": "end", "stage": "freeze", "outputs": {"bundle.json": bundle}, "time": "2026-11-18T06:47:09+00:00"}
 
 
 def begin(stage: str) -> dict[str, Any]:
@@ -75,6 +75,22 @@ def test_no_freeze(chronology: Any) -> None:
     assert not found.elsewhere
     assert found.scorings == found.between == []
     assert numbers(found.earlier) == [1, 3]
+
+
+def test_a_freeze_elsewhere_is_not_the_taking_over(chronology: Any) -> None:
+    taken = TAKEN | {"time": "2026-11-20T10:00:00.000+00:00"}
+    said = {"time": "2026-11-18T06:47:09.735+00:00", "head": "f" * 64}
+    found = chronology(taken | {"frozen": said}, begin("audit"), RESULTS)
+    assert found.of_freeze == (
+        f"frozen, as the bundle says, at 2026-11-18 06:47:09 UTC (head of that run's ledger {'f' * 64}), "
+        "and taken over from another run at 2026-11-20 10:00:00 UTC (receipt 1)"
+    )
+    for unknown in (taken, taken | {"frozen": None}):
+        assert chronology(unknown, begin("audit"), RESULTS).of_freeze == (
+            "taken over from another run at 2026-11-20 10:00:00 UTC (receipt 1); the bundle does not say when it was "
+            "frozen"
+        )
+    assert chronology(freeze("ours")).of_freeze == "frozen at 2026-11-18 06:47:09 UTC (receipt 1)"
 
 
 def test_when() -> None:

@@ -119,7 +119,7 @@ def test_the_run_is_told(contents: RunContents) -> None:
     freeze = section(contents, "What was frozen, and when")
     assert contents.bundle.sha256 in freeze
     assert contents.head in freeze
-    assert freeze.index("The freeze was complete") < freeze.index("Scoring of the audit role")
+    assert freeze.index("It was frozen at") < freeze.index("Scoring of the audit role")
     assert freeze.count("Computed with leadwise") == 1
 
 

@@ -1,6 +1,5 @@
 """The report's page: all of the run is in it, nothing else is, and every number can be followed to its source."""
 
-import json
 import os
 import re
 import shutil
@@ -31,6 +30,7 @@ from leadwise.report.page.provenance import software_frame, used_artifacts
 from leadwise.report.tables import TABLES, report_tables
 from leadwise.report.verdicts import VERDICTS
 from leadwise.report.wording import cell
+from leadwise.run.ledger import read_receipts, receipt_sha256
 from leadwise.store import file_sha256
 from leadwise.study.results import write_frames
 from study.test_run import finished_run
@@ -269,7 +269,9 @@ def test_every_artifact_bundle_and_result_has_its_hash(run: Path, contents: RunC
         for (name, _), (digest, _) in html.cells[section][1:]:
             assert digest == file_sha256(run / directory / name)
         assert len(html.cells[section]) > 10
-    assert html.texts["head"] == json.loads((run / "manifest.json").read_text())["head"]
+    assert html.texts["head"] == contents.head
+    before_report = read_receipts(run / "ledger.jsonl")[-2]
+    assert html.texts["head"] == receipt_sha256(before_report)
     assert contents.bundle.sha256 in html.texts["artifacts"]
     assert f"{len(contents.receipts)} receipts" in html.texts["artifacts"]
 

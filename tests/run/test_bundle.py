@@ -19,12 +19,12 @@ def bundle(tmp_path: Path) -> Bundle:
     """Evaluators and references of a name, a table and the plan; for hashes it does not matter what they hold."""
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("controlled.safetensors", "controlled.csv", "seeds.csv"):
+    for name in ("controlled.safetensors", "mga.safetensors", "controlled.csv", "seeds.csv"):
         (source / name).write_text(name)
     (source / "mine.toml").write_text('title = "mine"\n')
     parts = {
         "evaluators": {"controlled": source / "controlled.safetensors"},
-        "policies": {},
+        "policies": {"mga": source / "mga.safetensors"},
         "references": {"controlled": source / "controlled.csv"},
         "tables": {"seeds": source / "seeds.csv"},
     }
@@ -37,6 +37,7 @@ def test_a_bundle_lists_all_it_holds(bundle: Bundle) -> None:
     assert list(bundle.files) == [
         "evaluators/controlled.safetensors",
         "plan.toml",
+        "policies/mga.safetensors",
         "references/controlled.csv",
         "tables/seeds.csv",
     ]
@@ -60,7 +61,6 @@ def test_every_changed_missing_or_added_file_is_named(bundle: Bundle) -> None:
         file.unlink()
         assert bundle.problems() == [f"{file} is missing."]
         file.write_bytes(whole)
-    (bundle.path / "policies").mkdir()
     (bundle.path / "policies" / "late.safetensors").write_text("")
     assert bundle.problems() == [f"{bundle.path / 'policies' / 'late.safetensors'} was added later."]
 
@@ -97,3 +97,41 @@ def test_the_bundle_that_ships_is_what_was_frozen() -> None:
     assert {"controlled", "strong", "mask-robust"} <= set(shipped.evaluators)
     assert {"ecg-on-demand", "mga", "ccga", "strong-mga", "cohort-state", "random-subset"} <= set(shipped.policies)
     assert sum(len(shipped.references[name].candidates) for name in ("controlled", "strong")) == 2 * 2_212
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../outside.csv", "policies/../../outside.csv", "\0"])
+def test_a_path_that_leads_out_is_refused(bundle: Bundle, name: str) -> None:
+    (bundle.path.parent / "outside.csv").write_text("")
+    facts = json.loads((bundle.path / CONTENTS).read_text())
+    facts["files"][name] = facts["files"]["plan.toml"]
+    (bundle.path / CONTENTS).write_text(json.dumps(facts))
+    with pytest.raises(InputError, match=r"bundle\.json is damaged: .* leads out of the bundle; take the bundle from"):
+        Bundle(bundle.path)
+
+
+@pytest.mark.parametrize("name", ["tables/seeds.csv", "tables", CONTENTS])
+def test_a_link_that_leads_out_is_refused(bundle: Bundle, name: str) -> None:
+    outside = bundle.path.parent / "outside"
+    (bundle.path / name).rename(outside)
+    (bundle.path / name).symlink_to(outside)
+    with pytest.raises(InputError, match="leads out of the bundle"):
+        Bundle(bundle.path)
+
+
+def test_a_bundle_may_lie_behind_a_link(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(bundle.path)
+    assert Bundle(tmp_path / "link").problems() == []
+
+
+@pytest.mark.parametrize("kind", ["evaluators", "policies", "references", "plan.toml"])
+def test_an_empty_bundle_is_no_bundle(bundle: Bundle, kind: str) -> None:
+    facts = json.loads((bundle.path / CONTENTS).read_text())
+    for name in [each for each in facts["files"] if each.startswith(kind)]:
+        (bundle.path / name).unlink()
+        del facts["files"][name]
+    (bundle.path / CONTENTS).write_text(json.dumps(facts))
+    assert Bundle(bundle.path).problems() == [f"{bundle.path / CONTENTS} lists no {kind}, which every bundle has."]
+
+
+def test_what_ships_does_not_say_when_it_was_frozen() -> None:
+    assert Bundle.pretrained().freeze is None

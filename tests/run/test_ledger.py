@@ -17,7 +17,8 @@ def written(path: Path, count: int = 4) -> list[bytes]:
     """Lines of a new ledger."""
     ledger = Ledger(path)
     for number in range(count):
-        ledger.add("end", stage=f"stage-{number}", outputs={"a.csv": "0" * 64, "ä": "1"}, seconds=number / 7)
+        outputs = {"a.csv": "0" * 64, "ä": "1"}
+        ledger.add("end", stage=f"stage-{number}", key="k", outputs=outputs, sha256="0", seconds=number / 7)
     return path.read_bytes().splitlines(keepends=True)
 
 

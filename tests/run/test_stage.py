@@ -189,6 +189,16 @@ def test_a_damaged_list_of_outputs_is_named(kitchen: Kitchen, content: str) -> N
         read_artifact(place)
 
 
+def test_an_artifact_without_its_list_of_outputs_is_made_again(kitchen: Kitchen) -> None:
+    _, artifacts = kitchen.run()
+    bread = artifacts["bread"]
+    for file in bread.path.iterdir():
+        file.unlink() if file.name == OUTPUTS else file.write_text("mould")
+    _, again = kitchen.run()
+    assert again == artifacts
+    assert changed_files(bread.path, bread.outputs, OUTPUTS) == []
+
+
 def test_what_a_stage_needs_and_is_not_there_is_named(kitchen: Kitchen) -> None:
     def nothing(_work: Work) -> None: ...
 

@@ -1,16 +1,26 @@
 """Whatever was changed in a run, one sentence names it."""
 
 import json
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import rfc8785
 
-from leadwise.errors import InputError
-from leadwise.run.ledger import read_receipts
+from leadwise.errors import InputError, LeadwiseError
+from leadwise.report.checks import protocol_checks
+from leadwise.report.contents import RunContents
+from leadwise.report.methods import describe_methods
+from leadwise.report.page.provenance import hash_frames, software_frame
+from leadwise.run.bundle import Bundle
+from leadwise.run.ledger import BEGINNING, read_receipts, receipt_sha256
 from leadwise.run.verify import verify
+from leadwise.store import file_sha256
+from leadwise.study.status import run_status
 from study.test_run import finished_run
 
 
@@ -168,7 +178,9 @@ def test_a_damaged_manifest_is_named(run: Path, content: str) -> None:
     whole = file.read_bytes()
     file.write_text(content)
     try:
-        assert verify(run) == [f"{file} is damaged."]
+        (problem,) = verify(run)
+        assert problem.startswith(f"{file} is damaged (")
+        assert problem.endswith("; leadwise report writes it again.")
     finally:
         file.write_bytes(whole)
 
@@ -193,8 +205,8 @@ def test_looking_before_the_freeze_is_named(tmp_path: Path) -> None:
     from leadwise.run.ledger import Ledger
 
     ledger = Ledger(tmp_path / "ledger.jsonl")
-    ledger.add("begin", stage="cohort", key="a" * 64)
-    ledger.add("begin", stage="evaluation", key="b" * 64)
+    ledger.add("begin", stage="cohort", key="a" * 64, inputs={})
+    ledger.add("begin", stage="evaluation", key="b" * 64, inputs={})
     assert verify(tmp_path) == [
         f"{tmp_path / 'ledger.jsonl'}, line 2: the evaluation role was scored before the freeze."
     ]
@@ -223,3 +235,217 @@ def test_a_draft_that_a_kill_left_is_not_called_tampering(run: Path) -> None:
 def test_neither_run_nor_bundle(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is neither a run nor a bundle: it has no ledger\.jsonl and no bundle\.json"):
         verify(tmp_path)
+
+
+# what an attacker may try -------------------------------------------------------------------------------------------
+
+
+def kept(file: Path) -> Callable[[], None]:
+    """Puts back what a file holds now."""
+    whole = file.read_bytes()
+    return lambda: file.write_bytes(whole) and None
+
+
+def test_an_artifact_without_its_list_of_outputs_is_named(run: Path) -> None:
+    (place,) = (run / "artifacts" / "mga").iterdir()
+    back = [kept(place / "outputs.json"), kept(place / "mga.safetensors")]
+    (place / "outputs.json").unlink()
+    (place / "mga.safetensors").write_text("something else")
+    problems = verify(run)
+    for each in back:
+        each()
+    assert problems == [f"{place / 'outputs.json'} is missing; run the plan again, and the stage will be done again."]
+
+
+@pytest.mark.parametrize("other", ["references-controlled-4", "mga"])
+def test_artifacts_that_changed_places_are_named(run: Path, tmp_path: Path, other: str) -> None:
+    """Between stages; a key alone changed is another place too."""
+    (ours,), (theirs,) = ((run / "artifacts" / stage).iterdir() for stage in ("references-controlled-2", other))
+
+    def swap() -> None:
+        shutil.move(ours, tmp_path / "aside")
+        shutil.move(theirs, ours)
+        shutil.move(tmp_path / "aside", theirs)
+
+    swap()
+    problems = verify(run)
+    swap()
+    assert {f"{place / 'outputs.json'} is not what its receipt says." for place in (ours, theirs)} <= set(problems)
+    moved = shutil.move(ours, ours.with_name("0" * 16))
+    problems = verify(run)
+    shutil.move(moved, ours)
+    assert f"{moved} has no receipt that says it was finished." in problems
+    assert f"{ours} is missing, though its receipt is there." in problems
+
+
+def test_a_bundle_that_lists_nothing_is_named(run: Path, tmp_path: Path) -> None:
+    facts = json.loads((run / "bundle" / "bundle.json").read_text())
+    (tmp_path / "bundle.json").write_text(json.dumps(facts | {"files": {}}))
+    problems = verify(tmp_path)
+    assert [problem.split("lists no ")[1] for problem in problems] == [
+        f"{kind}, which every bundle has." for kind in ("evaluators", "policies", "references", "plan.toml")
+    ]
+
+
+def test_a_report_and_a_manifest_that_were_changed_together_are_named(run: Path) -> None:
+    report, manifest = run / "report.html", run / "manifest.json"
+    back = [kept(report), kept(manifest)]
+    facts = json.loads(manifest.read_text())
+    report.write_text(report.read_text().replace("0.", "1."))
+    manifest.write_text(json.dumps(facts | {"report": facts["report"] | {"report.html": file_sha256(report)}}))
+    problems = verify(run)
+    for each in back:
+        each()
+    assert problems == [f"{manifest} does not say what the receipt about the report says."]
+
+
+@pytest.mark.parametrize("name", ["figures/figure9.svg", "tables/deep/mine.tex", "results/more.csv", "notes.txt"])
+def test_an_added_file_is_named(run: Path, name: str) -> None:
+    (run / name).parent.mkdir(exist_ok=True)
+    (run / name).write_text("")
+    problems = verify(run)
+    (run / name).unlink()
+    shutil.rmtree(run / "tables" / "deep", ignore_errors=True)
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{run / name} ")
+    assert verify(run) == []
+
+
+def test_changed_recordings_of_a_synthetic_run_are_named(run: Path) -> None:
+    recordings = run / "cohort-160-3"
+    file = next((recordings / "records100").rglob("*.dat"))
+    back = kept(recordings / "ptbxl_database.csv"), kept(file)
+    (recordings / "ptbxl_database.csv").write_text(
+        (recordings / "ptbxl_database.csv").read_text().replace("NORM", "IMI")
+    )
+    problems = verify(run)
+    back[0]()
+    assert problems == [f"{recordings} does not hold the recordings that a receipt says were read; they were changed."]
+    flip(file, 0)
+    problems = verify(run)
+    back[1]()
+    assert len(problems) == 1
+    assert str(recordings) in problems[0]
+    assert verify(run) == []
+
+
+def test_a_head_that_was_kept_elsewhere(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page prints a head that stands for all receipts but its own; another ledger does not have it."""
+    receipts = read_receipts(run / "ledger.jsonl")
+    (printed,) = re.findall(r'id="head">([0-9a-f]{64})<', (run / "report.html").read_text())
+    assert printed == receipt_sha256(receipts[-2])
+    assert receipts[-1]["event"] == "report"
+    assert json.loads((run / "manifest.json").read_text())["head"] == receipt_sha256(receipts[-1])
+    for head in (printed, printed.upper() + "\n", receipt_sha256(receipts[0])):
+        assert verify(run, head) == []
+    assert verify(run, "0" * 64) == [
+        f"{run / 'ledger.jsonl'} has no receipt of the hash {'0' * 64}; another ledger had this head."
+    ]
+    assert verify(run / "bundle", printed) == ["A bundle has no ledger, so there is no head to compare with."]
+    from leadwise.cli.verify import verify as verb
+
+    verb(run, False, printed)
+    assert f"stands for its receipts 1 to {len(receipts) - 1} of {len(receipts)}." in capsys.readouterr().out
+
+
+def test_a_bundle_carries_when_it_was_frozen(run: Path) -> None:
+    receipts, file = read_receipts(run / "ledger.jsonl"), run / "bundle" / "freeze.json"
+    (end,) = [each for each in receipts if (each["event"], each.get("stage")) == ("end", "freeze")]
+    freeze = Bundle(run / "bundle").freeze
+    assert freeze is not None
+    assert (freeze.time, freeze.head) == (end["time"], receipt_sha256(end))
+    back = kept(file)
+    for change in ({"time": "2020-01-01T00:00:00.000+00:00"}, {"bundle": "0" * 64}, {"time": 3}):
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+        problems = verify(run)
+        back()
+        assert len(problems) == 1
+        assert str(file.parent) in problems[0]
+    file.unlink()
+    problems = verify(run)
+    back()
+    assert problems == [f"{file.parent} does not say what the ledger says about when it was frozen."]
+
+
+# values of the wrong type ------------------------------------------------------------------------------------------
+
+
+WRONG: list[Any] = [None, 7, ["x"], "x", {"x": 1}]
+
+
+def places(facts: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every value lies in a JSON document; of tables of many files only the first."""
+    for key in list(facts)[: None if path == () or len(facts) < 8 else 1] if isinstance(facts, dict) else ():
+        yield (*path, key)
+        yield from places(facts[key], (*path, key))
+
+
+def changed(facts: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """The same document with another value at a place."""
+    first, *rest = path
+    return facts | {first: changed(facts[first], tuple(rest), value) if rest else value}
+
+
+@pytest.fixture(scope="module")
+def slim(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run without what would only take time to read."""
+    stages = [place.name for place in (run / "artifacts").iterdir() if place.name not in ("cohort", "freeze", "strong")]
+    ignored = shutil.ignore_patterns("cohort-160-3", "figures", *stages)
+    return Path(shutil.copytree(run, tmp_path_factory.mktemp("slim") / "run", ignore=ignored))
+
+
+def look_at(run: Path, page: bool) -> None:
+    """Everything that reads a run says what is wrong in a sentence, or finds nothing."""
+    with suppress(LeadwiseError):
+        verify(run)
+    with suppress(LeadwiseError):
+        verify(run / "bundle")
+    with suppress(LeadwiseError):
+        run_status(run)
+    with suppress(LeadwiseError):
+        contents = RunContents.read(run)
+        if page:
+            protocol_checks(contents)
+            describe_methods(contents)
+            hash_frames(contents)
+            software_frame(contents.receipts)
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "bundle/bundle.json", "bundle/freeze.json", "artifacts/cohort/*/outputs.json"]
+)
+def test_wrong_values_in_a_list_are_no_traceback(slim: Path, name: str) -> None:
+    (file,) = slim.glob(name)
+    back, facts = kept(file), json.loads(file.read_text())
+    for path in places(facts):
+        for value in WRONG:
+            file.write_text(json.dumps(changed(facts, path, value)))
+            look_at(slim, page=False)
+    file.write_text("[" * 100_000)
+    look_at(slim, page=False)
+    back()
+
+
+@pytest.mark.parametrize("event", ["cohort", "begin", "end", "results", "report", "bundle"])
+def test_wrong_values_in_a_receipt_are_no_traceback(slim: Path, event: str) -> None:
+    """The chain is forged, so that it is sound but for what its receipts say."""
+    ledger, manifest = slim / "ledger.jsonl", slim / "manifest.json"
+    back = kept(ledger), kept(manifest)
+    receipts, facts = read_receipts(ledger), json.loads(manifest.read_text())
+    if event == "bundle":
+        receipts.insert(1, receipts[0] | {"event": "bundle", "sha256": "0" * 64, "frozen": {"time": "", "head": ""}})
+    at = next(number for number, each in enumerate(receipts) if each["event"] == event)
+    for path in places(receipts[at]):
+        if path[0] in ("number", "previous"):
+            continue  # the chain itself, which is tested elsewhere
+        for value in WRONG:
+            told, previous = [], BEGINNING
+            for number, each in enumerate(receipts, 1):
+                one = changed(each, path, value) if number == at + 1 else each
+                told.append(one | {"number": number, "previous": previous})
+                previous = receipt_sha256(told[-1])
+            ledger.write_bytes(b"".join(rfc8785.dumps(each) + b"\n" for each in told))
+            manifest.write_text(json.dumps(facts | {"head": previous, "receipts": len(told)}))
+            look_at(slim, page=path[0] in ("cohort", "event", "inputs"))
+    for each in back:
+        each()

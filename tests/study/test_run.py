@@ -76,7 +76,9 @@ def hashes(directory: Path) -> dict[str, str]:
         str(file.relative_to(directory)): file_sha256(file)
         for part in ("artifacts", "bundle", "results", "figures", "tables")
         for file in sorted((directory / part).rglob("*"))
-        if file.is_file() and not any(p.startswith(".") or p.endswith(".unfinished") for p in file.parts[-3:])
+        if file.is_file()
+        and not any(p.startswith(".") or p.endswith(".unfinished") for p in file.parts[-3:])
+        and file.name != "freeze.json"  # it tells when the clock stood where
     }
 
 
@@ -100,7 +102,7 @@ def planned(plan: Path) -> list[str]:
 def test_every_stage_is_done_once_and_the_receipts_say_so(finished: Path) -> None:
     names = planned(finished / "plan.toml")
     expected = [(event, name) for name in names for event in ("begin", "end")]
-    assert events(finished) == [("cohort", ""), *expected, ("results", "")]
+    assert events(finished) == [("cohort", ""), *expected, ("results", ""), ("report", "")]
     assert {row["stage"]: row["state"] for row in run_status(finished)} == dict.fromkeys(names, "done")
     for receipt in read_receipts(finished / "ledger.jsonl"):
         assert {"time", "software", "number", "previous"} <= set(receipt)
@@ -241,7 +243,7 @@ def test_a_bundle_elsewhere_gives_the_same_results(finished: Path, tmp_path: Pat
         pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
     assert (directory.path / "report.html").exists()
     assert verify(directory.path) == []
-    expected = [("cohort", ""), ("bundle", ""), ("begin", scored), ("end", scored), ("results", "")]
+    expected = [("cohort", ""), ("bundle", ""), ("begin", scored), ("end", scored), ("results", ""), ("report", "")]
     assert events(directory.path) == expected
     evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", role)
     assert events(directory.path).count(("begin", scored)) == 1
@@ -270,10 +272,60 @@ def test_a_bundle_without_all_of_its_references_is_not_scored(
         file.write_text(table)
         contents["files"][f"references/{name}.csv"] = file_sha256(file)
     (bundle / "bundle.json").write_text(json.dumps(contents))
+    (bundle / "freeze.json").unlink()  # it is of the bundle as it was
     sentence = rf"^{bundle} lacks references of the {name} evaluator for k = {lacking}, which its plan searches; take "
     with pytest.raises(InputError, match=sentence):
         evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", "audit")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_that_is_not_the_one_its_run_froze_is_not_scored(copied: Path, tmp_path: Path) -> None:
+    """Consistent in itself, but not what the ledger beside it says; by itself, elsewhere, it can be scored."""
+    contents = json.loads((copied / "bundle" / "bundle.json").read_text())
+    seeds = copied / "bundle" / "tables" / "seeds.csv"
+    seeds.write_text(seeds.read_text().replace("0.", "1."))
+    contents["files"]["tables/seeds.csv"] = file_sha256(seeds)
+    (copied / "bundle" / "bundle.json").write_text(json.dumps(contents))
+    for place in (copied, copied / "bundle"):
+        with pytest.raises(InputError, match=r"bundle\.json is not what a receipt says was frozen"):
+            evaluate_bundle(place, copied / "cohort-160-3", tmp_path / "out", "audit")
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_of_a_bundle_are_not_replaced_by_those_of_another(finished: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", Path(shutil.copytree(finished / "bundle", tmp_path / "other"))
+    out.mkdir()
+    Ledger(out / "ledger.jsonl").add("bundle", sha256="0" * 64, frozen=None)
+    with pytest.raises(InputError, match=rf"^{out} holds the bundle or another run; name a new directory"):
+        evaluate_bundle(other, finished / "cohort-160-3", out, "audit")
+    assert [file.name for file in out.iterdir()] == ["ledger.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("role", "said"), [("", "'' is not a role; there are audit, evaluation"), ("audt", "did you mean 'audit'")]
+)
+def test_what_is_no_role_is_not_scored(finished: Path, tmp_path: Path, role: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", role)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_evaluation_tells_when_its_bundle_was_frozen_not_when_it_was_taken_over(
+    finished: Path, tmp_path: Path
+) -> None:
+    known, unknown = (Path(shutil.copytree(finished / "bundle", tmp_path / name)) for name in ("known", "unknown"))
+    (unknown / "freeze.json").unlink()
+    freeze = Bundle(known).freeze
+    assert freeze is not None
+    for bundle, said in ((known, freeze.time[:19].replace("T", " ")), (unknown, "does not say when it was frozen")):
+        directory, _ = evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / f"{bundle.name}-out", "audit")
+        page = directory.report.read_text()
+        assert said in page
+        assert (freeze.head in page) == (bundle is known)
+        assert verify(directory.path) == []
+    assert (
+        hashes(tmp_path / "known-out")["bundle/bundle.json"] == hashes(tmp_path / "unknown-out")["bundle/bundle.json"]
+    )
 
 
 def test_roles_that_were_used_are_not_scored_again(finished: Path, tmp_path: Path) -> None:
@@ -483,6 +535,7 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     replacing = "leadwise.study.run shutil rmtree"
     points += [("call", replacing, n) for n in (0, 1, 2, 3)]
     points += [("receipt", ["results", ""], moment) for moment in ("torn", "written")]
+    points += [("receipt", ["report", ""], moment) for moment in ("unwritten", "torn", "written")]
     points.append(("call", "leadwise.report.figures _write", rng.randrange(12)))
     return [*points, ("call", "leadwise.run.manifest atomic_file", 0)]
 

@@ -14,21 +14,37 @@ def verify(
     pretrained: Annotated[
         bool, typer.Option("--pretrained", help="Verify the bundle that ships with leadwise.")
     ] = False,
+    head: Annotated[
+        str | None, typer.Option(metavar="HASH", help="A head of the ledger that was kept elsewhere, to compare with.")
+    ] = None,
 ) -> None:
-    """The chain of receipts, the hash of every artifact, the bundle, the results and the seal.
+    """The chain of receipts, the hash of every artifact, the bundle, the results, the report and the seal.
+
+    All of it is what the run says of itself: whoever holds the files can write them anew. Only --head, with a head
+    that was published or kept elsewhere, shows that; it stands for its receipt and all before it.
 
     Prints a sentence for everything that is wrong, and exits with 2 if anything is.
     """
     from leadwise.run.verify import verify as find_problems
 
     place = chosen(path, pretrained)
-    problems = find_problems(place)
+    problems = find_problems(place, head)
     if not problems:
-        print(f"{place} is what it says it is.")
+        print(f"{place} is what it says it is{'' if head is None else _up_to(place, head)}.")
         return
     for problem in problems:
         print(f"leadwise: {problem}", file=sys.stderr)
     raise typer.Exit(2)
+
+
+def _up_to(run: Path, head: str) -> str:
+    """How far the head of a ledger that was kept elsewhere reaches."""
+    from leadwise.run.directory import RunDirectory
+    from leadwise.run.ledger import read_receipts
+    from leadwise.run.verify import place_of_head
+
+    receipts = read_receipts(RunDirectory(run).ledger)
+    return f"; the head stands for its receipts 1 to {place_of_head(receipts, head)} of {len(receipts)}"
 
 
 def chosen(path: Path | None, pretrained: bool) -> Path:

@@ -75,6 +75,8 @@ class Identity:
         if facts["kind"] not in (PTBXL, SYNTHETIC, OTHER):
             raise TypeError(f"a cohort cannot be of kind {facts['kind']!r}")
         generator = facts["generator"]
+        if not all(isinstance(each, str) for each in dict(facts["folds"]).values()):
+            raise TypeError("a fold's fingerprint is no text")
         return cls(facts["kind"], None if generator is None else str(generator), dict(facts["folds"]))
 
     @property

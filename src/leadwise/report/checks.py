@@ -1,6 +1,5 @@
 """Protocol checks: what must hold of a run for its results to mean what they say, computed from its files."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,12 +10,13 @@ from leadwise.cohort.roles import SCORED
 from leadwise.errors import LeadwiseError, one_line
 from leadwise.leads import LEADS
 from leadwise.report.chronology import Chronology, Receipt, when
-from leadwise.report.contents import RunContents
+from leadwise.report.contents import RunContents, before_report
 from leadwise.report.plots.drawing import rows_of
 from leadwise.report.reading import several
 from leadwise.report.recomputed import recomputed_cell
 from leadwise.report.wording import listing, number, spoken
 from leadwise.run.ledger import read_receipts, receipt_sha256
+from leadwise.run.manifest import read_manifest
 from leadwise.run.verify import seal_problems
 from leadwise.store import changed_files, file_sha256
 
@@ -94,14 +94,16 @@ def _patients(run: _Run) -> Answer:
 
 def _ledger(run: _Run) -> Answer:
     receipts = read_receipts(run.directory.ledger)
-    problems = ["The ledger has changed since the results were read."] * (receipts != run.receipts)
+    problems = ["The ledger has changed since the results were read."] * (before_report(receipts) != run.receipts)
     if run.directory.manifest.exists():  # of an earlier report: the one of this report is written after it
-        known = json.loads(run.directory.manifest.read_text())
-        if len(receipts) < known["receipts"]:
-            problems.append(f"It has {len(receipts)} receipts, but the manifest knows {known['receipts']}.")
-        elif receipt_sha256(receipts[known["receipts"] - 1]) != known["head"]:
-            problems.append(f"Receipt {known['receipts']} is not the one that the manifest names as head.")
-    return _judged(problems, f"{number(len(receipts))} receipts, head {run.contents.head}.")
+        known = read_manifest(run.directory)
+        if len(receipts) < known.receipts:
+            problems.append(f"It has {len(receipts)} receipts, but the manifest knows {known.receipts}.")
+        elif receipt_sha256(receipts[known.receipts - 1]) != known.head:
+            problems.append(f"Receipt {known.receipts} is not the one that the manifest names as head.")
+    return _judged(
+        problems, f"{number(len(run.receipts))} receipts before that of this report, head {run.contents.head}."
+    )
 
 
 def _seal(run: _Run) -> Answer:
@@ -240,8 +242,8 @@ def _hypotheses(run: _Run) -> Answer:
     if not run.directory.plan.exists() or file_sha256(run.directory.plan) != run.bundle.files.get("plan.toml"):
         problems.append("plan.toml is not the plan that was frozen.")
     first = run.chronology.scorings[0] if run.chronology.scorings else None
-    told = f"{when(frozen)}; scoring began {when(first)}" if frozen and first else ""
-    return _judged(problems, f"The plan's {several(count, 'hypothesis')} frozen {told}.")
+    told = f"{run.chronology.of_freeze}; scoring began at {when(first)}" if first else ""
+    return _judged(problems, f"The bundle with the plan's {several(count, 'hypothesis')} was {told}.")
 
 
 def _training_roles(run: _Run) -> Answer:
@@ -281,8 +283,8 @@ _CHECKS: tuple[tuple[str, str, Callable[[_Run], Answer]], ...] = (
     ),
     (
         "The ledger is unbroken",
-        "Every receipt holds the hash of the one before, so none can be changed or taken away without a trace; the "
-        "head stands for all of them.",
+        "Every receipt holds the hash of the one before, so the head, the hash of the last, stands for all of them. "
+        "Whoever holds the files could write them all anew; that shows only beside a head that was kept elsewhere.",
         _ledger,
     ),
     (

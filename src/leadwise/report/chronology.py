@@ -4,6 +4,7 @@ from typing import Any
 
 from leadwise.cohort.roles import SCORED
 from leadwise.report.contents import RunContents
+from leadwise.run.freeze import frozen_bundle, told_freeze
 
 Receipt = dict[str, Any]
 
@@ -18,13 +19,15 @@ class Chronology:
         self.receipts, bundle = contents.receipts, contents.bundle.sha256
         self.frozen: Receipt | None = None
         """When the bundle was frozen, or, if that was elsewhere, taken over."""
+        self.freeze = told_freeze(self.receipts, bundle)
+        """The freeze itself, wherever it was; None where the bundle was taken over and does not say."""
         self.scorings: list[Receipt] = []
         """Beginnings of scoring with this bundle."""
         self.earlier: list[Receipt] = []
         """Beginnings of scoring with other bundles, before this one was frozen."""
         current = ""
         for receipt in self.receipts:
-            current = _frozen_bundle(receipt) or current
+            current = frozen_bundle(receipt) or current
             if self.frozen is None and current == bundle:
                 self.frozen = receipt
             if receipt["event"] == "begin" and receipt["stage"] in SCORED:
@@ -37,6 +40,19 @@ class Chronology:
     def elsewhere(self) -> bool:
         """Whether the bundle came from another run, so that this one fitted nothing."""
         return self.frozen is not None and self.frozen["event"] == "bundle"
+
+    @property
+    def of_freeze(self) -> str:
+        """When the bundle was frozen, and if that was elsewhere, when it was taken over; a part of a sentence."""
+        if self.frozen is None:
+            return ""
+        if not self.elsewhere:
+            return f"frozen at {when(self.frozen)}"
+        taken = f"taken over from another run at {when(self.frozen)}"
+        if self.freeze is None:
+            return f"{taken}; the bundle does not say when it was frozen"
+        moment = f"{clock(self.freeze.time)} (head of that run's ledger {self.freeze.head})"
+        return f"frozen, as the bundle says, at {moment}, and {taken}"
 
     @property
     def between(self) -> list[Receipt]:
@@ -52,14 +68,11 @@ class Chronology:
         return [each for each in begun if each["stage"] not in SCORED and each["stage"].startswith(prefix)]
 
 
-def _frozen_bundle(receipt: Receipt) -> str | None:
-    """Hash of the bundle that a receipt says was frozen or taken over."""
-    if receipt["event"] == "bundle":
-        return str(receipt["sha256"])
-    frozen = (receipt["event"], receipt.get("stage")) == ("end", "freeze")
-    return str(receipt["outputs"]["bundle.json"]) if frozen else None
-
-
 def when(receipt: Receipt) -> str:
     """A receipt's clock, to the second, and its number."""
-    return f"{receipt['time'][:19].replace('T', ' ')} UTC (receipt {receipt['number']})"
+    return f"{clock(receipt['time'])} (receipt {receipt['number']})"
+
+
+def clock(time: str) -> str:
+    """What a clock said, to the second."""
+    return f"{time[:19].replace('T', ' ')} UTC"

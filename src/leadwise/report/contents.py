@@ -52,6 +52,14 @@ def read_cohort(receipts: Sequence[Mapping[str, Any]]) -> Identity:
         ) from None
 
 
+def before_report(receipts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Receipts without those of reports at their end, so that a report made again is the same, its head included."""
+    count = len(receipts)
+    while count and receipts[count - 1]["event"] == "report":
+        count -= 1
+    return list(receipts[:count])
+
+
 def published_cohort(*cohorts: Identity) -> bool:
     """Whether the paper is about these cohorts."""
     return all(cohort.kind == PTBXL for cohort in cohorts)
@@ -65,6 +73,7 @@ class RunContents:
     plan: Plan
     bundle: Bundle
     receipts: list[dict[str, Any]]
+    """Those of this run before its report, which has one of its own."""
     results: Mapping[str, pd.DataFrame]
     cohort: Identity
     """Whose records were scored, as the ledger tells."""
@@ -76,7 +85,7 @@ class RunContents:
         directory = RunDirectory(path)
         if not directory.ledger.exists():
             raise InputError(f"{directory.path} is no run: it has no {directory.ledger.name}.")
-        receipts = read_receipts(directory.ledger)
+        receipts = before_report(read_receipts(directory.ledger))
         if not any(receipt["event"] == "results" for receipt in receipts):
             raise InputError(f"{directory.path} has no results yet; let the run come to its end first.")
         bundle, frames = Bundle(directory.bundle), Frames(directory.results)

@@ -209,15 +209,14 @@ class _Methods:
         yield f"""Evaluators, policies, references and the plan, with
             {several(len(self.plan.hypotheses), "hypothesis")}, are frozen in a bundle (SHA-256
             {self.contents.bundle.sha256})."""
-        if chronology.frozen is not None:
-            what = "It was taken over from another run at" if chronology.elsewhere else "The freeze was complete at"
-            yield f"{what} {when(chronology.frozen)}."
+        yield f"It was {chronology.of_freeze}." if chronology.of_freeze else ""
         for receipt in chronology.scorings:
             yield f"Scoring of the {receipt['stage']} role began at {when(receipt)}."
         for role in SCORED:
             before = sum(each["stage"] == role for each in chronology.earlier)
             yield f"Earlier bundles had scored the {role} role {several(before, 'time')}." if before else ""
-        yield f"The ledger has {several(len(receipts), 'receipt')}; the hash of the last one is {self.contents.head}."
+        yield f"""The ledger has {several(len(receipts), "receipt")} before that of this report; the hash of the last
+            one is {self.contents.head}."""
         for used in sorted({tuple(sorted(receipt["software"].items())) for receipt in receipts}, key=str):
             facts = dict(used)
             commit = f" (commit {facts['commit'][:12]})" if facts["commit"] else ""

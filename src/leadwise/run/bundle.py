@@ -15,18 +15,28 @@ import pandas as pd
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.identity import PTBXL, Identity
 from leadwise.cohort.roles import Token
-from leadwise.errors import InputError
+from leadwise.errors import InputError, one_line
 from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 from leadwise.evaluators.saved import load_evaluator
+from leadwise.memory import too_large
 from leadwise.policies.saved import load_policy
 from leadwise.references import References
+from leadwise.run.facts import Facts, read_facts
+from leadwise.run.freeze import FREEZE, Freeze, read_freeze
 from leadwise.run.plan import Plan, read_plan
-from leadwise.store import atomic_file, changed_files, file_sha256
+from leadwise.store import atomic_file, changed_files, file_sha256, lies_within
 
 FORMAT = "leadwise bundle 1"
 CONTENTS = "bundle.json"
+_KINDS = ("evaluators", "policies", "references")
 SHIPPED_SELECTION = "8e8ccbc69ce84ac6c060c7bac59f04ea0935f6a40cbf60bbdbb961f84b76b3b2"
 """Fingerprint of the records that the shipped references were searched on: fold 10 of PTB-XL 1.0.3."""
+
+
+class _Contents(Facts):
+    format: str
+    cohort: dict[str, Any]
+    files: dict[str, str]
 
 
 class Bundle:
@@ -36,11 +46,14 @@ class Bundle:
         self.path = Path(path)
         contents = self.path / CONTENTS
         try:
-            facts = json.loads(contents.read_text())
-            if facts["format"] != FORMAT:
-                raise ValueError(f"it is of format '{facts['format']}'")
-            self.files: Mapping[str, str] = facts["files"]
-            self.cohort = Identity.read(facts["cohort"])
+            facts = read_facts(_Contents, contents.read_bytes())
+            if facts.format != FORMAT:
+                raise ValueError(f"it is of format '{one_line(facts.format)}'")
+            self.files: Mapping[str, str] = facts.files
+            self.cohort = Identity.read(facts.cohort)
+            outside = [name for name in [CONTENTS, *self.files] if not lies_within(self.path, name)]
+            if outside:
+                raise ValueError(f"'{one_line(outside[0])}' leads out of the bundle")
         except FileNotFoundError:
             raise InputError(f"{self.path} is no frozen bundle: it has no {CONTENTS}.") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -52,7 +65,7 @@ class Bundle:
         return cls(pretrained_bundle())
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{len(self._of(kind))} {kind}" for kind in ("evaluators", "policies", "references"))
+        kinds = ", ".join(f"{len(self._of(kind))} {kind}" for kind in _KINDS)
         return f"<Bundle {self.path}: {kinds}>"
 
     @property
@@ -60,9 +73,19 @@ class Bundle:
         """Hash of the list of contents, and so of everything."""
         return sha256((self.path / CONTENTS).read_bytes()).hexdigest()
 
+    @property
+    def freeze(self) -> Freeze | None:
+        """When it was frozen; None if it does not say."""
+        return read_freeze(self.path, self.sha256)
+
     def problems(self) -> list[str]:
-        """A sentence for every file that is not what was frozen."""
-        return changed_files(self.path, self.files, CONTENTS)
+        """A sentence for every file that is not what was frozen, and for every kind of file that there is none of."""
+        try:
+            problems = changed_files(self.path, self.files, CONTENTS, *([FREEZE] if self.freeze else []))
+        except InputError as error:
+            problems = [str(error)]
+        lacking = [kind for kind in _KINDS if not self._of(kind)] + ["plan.toml"] * ("plan.toml" not in self.files)
+        return problems + [f"{self.path / CONTENTS} lists no {kind}, which every bundle has." for kind in lacking]
 
     def open(self, cohort: Cohort, role: str) -> Cohort:
         """The cohort with the seal opened as far as scoring a role needs it.
@@ -110,13 +133,27 @@ class Bundle:
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """What was said before the freeze about the roles that were used for fitting and choosing."""
-        return {
-            name: pd.read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
-            for name, file in self._of("tables").items()
-        }
+        return {name: _read_table(file) for name, file in self._of("tables").items()}
 
     def _of(self, kind: str) -> dict[str, Path]:
         return {Path(name).stem: self.path / name for name in self.files if Path(name).parent.name == kind}
+
+
+def _read_table(file: Path) -> pd.DataFrame:
+    """A table of a bundle, if it can be read and fits into memory."""
+    from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
+
+    try:
+        if file.suffix == ".csv":
+            return pd.read_csv(file)
+        size = read_metadata(file)
+        # a file of some bytes can claim as many rows as it likes, where they are all alike
+        problems = too_large(f"{file} with {size.num_rows:,} rows", 8 * size.num_rows * size.num_columns)
+        if not problems:
+            return pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        problems = [f"{file} cannot be read ({one_line(error)}); take the bundle from its run again."]
+    raise InputError(problems[0])
 
 
 def pretrained_bundle() -> Path:

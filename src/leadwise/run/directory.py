@@ -18,7 +18,7 @@ _MARK = "leadwise run\n"
 """In the lock file: the directory was new or empty when a run began to write there."""
 
 
-_BUNDLED = ("bundle.json", "plan.toml", "evaluators", "policies", "references", "tables")
+_BUNDLED = ("bundle.json", "freeze.json", "plan.toml", "evaluators", "policies", "references", "tables")
 
 
 class RunDirectory:

@@ -14,9 +14,77 @@ from typing import Any
 import rfc8785
 
 from leadwise.errors import InputError
+from leadwise.run.facts import Facts
 
 BEGINNING = "0" * 64
 """What the first receipt has for the hash of the one before."""
+
+
+class _Software(Facts):
+    leadwise: str
+    commit: str
+    python: str
+    numpy: str
+    torch: str
+    cpu: str
+    threads: int
+
+
+class _Receipt(Facts):
+    number: int
+    previous: str
+    time: str
+    event: str
+    software: _Software
+
+
+class _Begin(_Receipt):
+    stage: str
+    key: str
+    inputs: dict[str, str]
+
+
+class _End(_Receipt):
+    stage: str
+    key: str
+    seconds: float | None
+    outputs: dict[str, str]
+    sha256: str
+
+
+class _Frozen(Facts):
+    time: str
+    head: str
+
+
+class _Bundle(_Receipt):
+    sha256: str
+    frozen: _Frozen | None = None
+
+
+class _Results(_Receipt):
+    bundle: str
+    files: dict[str, str]
+
+
+class _Report(_Receipt):
+    files: dict[str, str]
+
+
+class _Cohort(_Receipt):
+    cohort: dict[str, Any]
+    unsealed: bool
+
+
+_KINDS: dict[str, type[_Receipt]] = {
+    "begin": _Begin,
+    "end": _End,
+    "bundle": _Bundle,
+    "results": _Results,
+    "report": _Report,
+    "cohort": _Cohort,
+}
+"""What receipts of each event say at least."""
 
 
 class Ledger:
@@ -63,8 +131,8 @@ def read_receipts(path: Path) -> list[dict[str, Any]]:
         try:
             receipt = json.loads(line)
             sound = rfc8785.dumps(receipt) == line and receipt["number"] == number
-            sound &= isinstance(receipt["previous"], str) and isinstance(receipt["event"], str)
-        except (ValueError, KeyError, TypeError):
+            _KINDS.get(receipt["event"], _Receipt).model_validate(receipt)
+        except (ValueError, KeyError, TypeError, RecursionError):
             sound = False
         if not sound:
             raise InputError(f"{path}, line {number}: this is not a receipt as leadwise writes them; it was changed.")

@@ -13,6 +13,7 @@ import rfc8785
 
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
+from leadwise.run.facts import Facts, read_facts
 from leadwise.run.ledger import Ledger
 from leadwise.store import atomic_directory, atomic_file, file_sha256, remove_drafts
 
@@ -66,6 +67,15 @@ class Artifact:
     @property
     def sha256(self) -> str:
         return sha256(rfc8785.dumps(dict(self.outputs))).hexdigest()
+
+
+class _Outputs(Facts):
+    stage: str
+    version: int
+    key: str
+    settings: Any
+    inputs: dict[str, str]
+    outputs: dict[str, str]
 
 
 class MissingInput(InputError):
@@ -137,6 +147,7 @@ class Runner(Finder):
         inputs = {need: self.done[need].path for need in stage.needs if need in self.done}
         self.ledger.add("begin", stage=stage.name, key=key, inputs=said)
         self.tell(f"{stage.name} …")
+        shutil.rmtree(place, ignore_errors=True)  # without its list of outputs, nobody can tell what it holds
         start = time.monotonic()
         with atomic_directory(place) as draft:
             stage.make(Work(draft, scratch, inputs, self.study))
@@ -171,9 +182,9 @@ def read_artifact(place: Path) -> Artifact | None:
     if not path.exists():
         return None
     try:
-        facts = json.loads(path.read_text())
-        return Artifact(place, facts["key"], facts["outputs"])
-    except (ValueError, KeyError, TypeError):
+        facts = read_facts(_Outputs, path.read_bytes())
+        return Artifact(place, facts.key, facts.outputs)
+    except ValueError:
         raise InputError(f"{path} is damaged; remove {place}, and the stage will be done again.") from None
 
 

@@ -1,27 +1,37 @@
 """Whether a run or a bundle is still what it says it is."""
 
-import json
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from leadwise.cohort.identity import Identity
+from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import SCORED
-from leadwise.errors import InputError
+from leadwise.errors import InputError, LeadwiseError, one_line
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
+from leadwise.run.freeze import frozen_bundle, told_freeze
 from leadwise.run.ledger import read_receipts, receipt_sha256
+from leadwise.run.manifest import last_of, made_for_people, read_manifest
 from leadwise.run.stage import OUTPUTS, read_artifact
 from leadwise.store import changed_files, differing_files, file_sha256
 
+Receipts = Sequence[dict[str, Any]]
 
-def verify(path: str | Path) -> list[str]:
+
+def verify(path: str | Path, head: str | None = None) -> list[str]:
     """A sentence for everything that is wrong with a run, or with a bundle; none if all is well.
 
     Of a run: the chain of receipts up to the head that the manifest names, every artifact against its receipt, the
-    bundle, the results, and that the evaluation role was not scored before the freeze.
+    bundle, the results, the report, recordings that the run made itself, files that do not belong, and that the
+    evaluation role was not scored before the freeze. All this is said by the run itself: whoever holds its files can
+    write them all anew. ``head``, a head of the ledger that was kept elsewhere, must be among its receipts.
     """
     place = Path(path)
     if (place / CONTENTS).exists():
-        return Bundle(place).problems()
+        problems = Bundle(place).problems()
+        return problems + ["A bundle has no ledger, so there is no head to compare with."] * (head is not None)
     directory = RunDirectory(place)
     if not directory.ledger.exists():
         raise InputError(f"{place} is neither a run nor a bundle: it has no {directory.ledger.name} and no {CONTENTS}.")
@@ -30,82 +40,138 @@ def verify(path: str | Path) -> list[str]:
     except InputError as error:
         return [str(error)]
     return [
+        *_head_problems(directory, receipts, head),
         *_manifest_problems(directory, receipts),
         *_artifact_problems(directory, receipts),
+        *_recording_problems(directory, receipts),
+        *_strangers(directory),
         *seal_problems(directory, receipts),
     ]
 
 
-def _manifest_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
-    """The manifest was written last: it knows the head of the chain, the bundle and the results."""
+def _head_problems(directory: RunDirectory, receipts: Receipts, head: str | None) -> Iterator[str]:
+    """A head that was kept elsewhere stands for the receipt whose hash it is, and for all before it."""
+    if head is not None and place_of_head(receipts, head) is None:
+        yield f"{directory.ledger} has no receipt of the hash {one_line(head)}; another ledger had this head."
+
+
+def place_of_head(receipts: Receipts, head: str) -> int | None:
+    """Number of the receipt that has this hash; None if none has."""
+    hashes = [receipt_sha256(receipt) for receipt in receipts]
+    return hashes.index(head.strip().lower()) + 1 if head.strip().lower() in hashes else None
+
+
+def _manifest_problems(directory: RunDirectory, receipts: Receipts) -> list[str]:
+    """The manifest was written last: it knows the head of the chain, the bundle, the results and the report."""
     if not directory.manifest.exists():
-        if directory.results.exists() or any(each["event"] == "results" for each in receipts):
+        if directory.results.exists() or last_of(receipts, "results"):
             return [f"{directory.manifest} is missing, though the run has results; if it was stopped, let it go on."]
         return []  # the run has not come to its results yet
     try:
-        facts = json.loads(directory.manifest.read_text())
-        count, head, frozen = (facts[name] for name in ("receipts", "head", "bundle"))
-        hashes, report = dict(facts["results"]), dict(facts["report"])
-    except (ValueError, KeyError, TypeError):
-        return [f"{directory.manifest} is damaged."]
+        manifest = read_manifest(directory)
+    except InputError as error:
+        return [str(error)]
     problems = []
-    if len(receipts) < count:
+    if len(receipts) < manifest.receipts:
         problems.append(
-            f"{directory.ledger} has {len(receipts)} receipts, but the manifest knows {count}: the last were removed."
+            f"{directory.ledger} has {len(receipts)} receipts, but the manifest knows {manifest.receipts}: the last "
+            "were removed."
         )
-    elif receipt_sha256(receipts[count - 1]) != head:
+    elif receipt_sha256(receipts[manifest.receipts - 1]) != manifest.head:
         problems.append(
-            f"{directory.manifest} names a head that is not line {count} of {directory.ledger}; one of the two was "
-            "changed."
+            f"{directory.manifest} names a head that is not line {manifest.receipts} of {directory.ledger}; one of the "
+            "two was changed."
         )
-    results = [each for each in receipts[:count] if each["event"] == "results"]
-    if not results or results[-1]["files"] != hashes or results[-1]["bundle"] != frozen:
+    known = receipts[: manifest.receipts]
+    results, report = last_of(known, "results"), last_of(known, "report")
+    if results is None or (results["files"], results["bundle"]) != (manifest.results, manifest.bundle):
         problems.append(f"{directory.manifest} does not say what the receipt about the results says.")
-    if results:  # of the two, the ledger is the one whose lines vouch for each other
-        hashes, frozen = results[-1]["files"], results[-1]["bundle"]
-    problems += changed_files(directory.results, hashes) + differing_files(directory.path, report)
+    if report is None or report["files"] != manifest.report:
+        problems.append(f"{directory.manifest} does not say what the receipt about the report says.")
+    # of the two, the ledger is the one whose lines vouch for each other
+    hashes = results["files"] if results else manifest.results
+    shown = report["files"] if report else manifest.report
+    problems += changed_files(directory.results, hashes) + differing_files(directory.path, shown)
+    added = made_for_people(directory).keys() - shown.keys()
+    problems += [f"{directory.path / name} was added later." for name in sorted(added)]
     try:
         bundle = Bundle(directory.bundle)
+        if bundle.sha256 != manifest.bundle:
+            problems.append(f"{directory.bundle / CONTENTS} is not the one that was frozen.")
+        return [*problems, *frozen_problems(bundle, directory, receipts)]
     except InputError as error:
         return [*problems, str(error)]
-    if not directory.plan.exists() or file_sha256(directory.plan) != bundle.files["plan.toml"]:
-        problems.append(f"{directory.plan} is not the plan that was frozen.")
-    if bundle.sha256 != frozen:
-        problems.append(f"{directory.bundle / CONTENTS} is not the one that was frozen.")
-    return problems + bundle.problems()
 
 
-def _artifact_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
-    """Every finished stage has a receipt that names its files and their hashes."""
-    said = {receipt["key"]: receipt for receipt in receipts if receipt["event"] == "end"}
+def frozen_problems(bundle: Bundle, directory: RunDirectory, receipts: Receipts) -> list[str]:
+    """A sentence for everything in which the bundle of a run is not what its ledger says was frozen."""
     problems = []
-    for place in sorted(directory.artifacts.glob("*/[!.]*")):
+    if not directory.plan.exists() or file_sha256(directory.plan) != bundle.files.get("plan.toml"):
+        problems.append(f"{directory.plan} is not the plan that was frozen.")
+    if bundle.sha256 not in [frozen_bundle(each) for each in receipts]:
+        problems.append(f"{directory.bundle / CONTENTS} is not what a receipt says was frozen.")
+    problems += bundle.problems()
+    if not problems and bundle.freeze != told_freeze(receipts, bundle.sha256):
+        problems.append(f"{bundle.path} does not say what the ledger says about when it was frozen.")
+    return problems
+
+
+def _artifact_problems(directory: RunDirectory, receipts: Receipts) -> list[str]:
+    """Every finished stage has a receipt that names its place, its files and their hashes."""
+    said = {
+        directory.artifacts / receipt["stage"] / receipt["key"][:16]: receipt
+        for receipt in receipts
+        if receipt["event"] == "end"
+    }
+    present = {place for place in directory.artifacts.glob("*/[!.]*") if not place.name.endswith(".unfinished")}
+    problems = []
+    for place in sorted(present):
+        if place not in said:
+            problems.append(f"{place} has no receipt that says it was finished.")
+            continue
         try:
             artifact = read_artifact(place)
         except InputError as error:
             problems.append(str(error))
             continue
         if artifact is None:
-            continue  # unfinished
-        if artifact.key not in said:
-            problems.append(f"{place} has no receipt that says it was finished.")
-        elif said[artifact.key]["sha256"] != file_sha256(place / OUTPUTS):
+            problems.append(f"{place / OUTPUTS} is missing; run the plan again, and the stage will be done again.")
+            continue
+        if said[place]["sha256"] != file_sha256(place / OUTPUTS):
             problems.append(f"{place / OUTPUTS} is not what its receipt says.")
         problems += changed_files(place, artifact.outputs, OUTPUTS)
-    present = {place.name for place in directory.artifacts.glob("*/[!.]*")}
-    problems += [
-        f"{directory.artifacts / receipt['stage'] / receipt['key'][:16]} is missing, though its receipt is there."
-        for receipt in receipts
-        if receipt["event"] == "end" and receipt["key"][:16] not in present
-    ]
-    return problems
+    return problems + [f"{place} is missing, though its receipt is there." for place in said if place not in present]
 
 
-def seal_problems(directory: RunDirectory, receipts: list[dict[str, Any]]) -> list[str]:
+def _recording_problems(directory: RunDirectory, receipts: Receipts) -> Iterator[str]:
+    """Recordings that a run made itself are those that it read, which a receipt names by their fingerprints."""
+    said = [each["cohort"] for each in receipts if each["event"] == "cohort"]
+    for place in sorted(directory.path.glob("cohort-*")):
+        if not (place / "ptbxl_database.csv").exists():
+            continue  # a kill left it half made
+        try:
+            found: Identity = read_ptbxl(place, anew=True).identity
+        except LeadwiseError as error:
+            yield str(error)
+            continue
+        if found.facts not in said:
+            yield f"{place} does not hold the recordings that a receipt says were read; they were changed."
+
+
+def _strangers(directory: RunDirectory) -> Iterator[str]:
+    """What lies in a run and is no part of it; hidden files are what kills leave, and nothing reads them."""
+    known = {place.name for name, place in vars(directory).items() if name != "path"}
+    for place in sorted(directory.path.iterdir()):
+        ours = place.name in known or re.fullmatch(r"cohort-\d+-\d+", place.name)
+        if not ours and not place.name.startswith("."):
+            yield f"{place} does not belong to the run; keep it elsewhere."
+
+
+def seal_problems(directory: RunDirectory, receipts: Receipts) -> list[str]:
     """Nothing scored the evaluation role before something was frozen."""
     frozen = False
     for number, receipt in enumerate(receipts, start=1):
-        frozen |= receipt["event"] == "bundle" or (receipt["event"], receipt.get("stage")) == ("end", "freeze")
+        frozen |= frozen_bundle(receipt) is not None
         if receipt.get("stage") in SCORED and not frozen:
             return [f"{directory.ledger}, line {number}: the {receipt['stage']} role was scored before the freeze."]
     return []

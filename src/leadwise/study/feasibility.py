@@ -29,7 +29,10 @@ def check_plan(plan: Plan, cohort: Cohort | None) -> None:
 
 def check_bundle(plan: Plan, labels: Sequence[str], cohort: Cohort, role: str) -> None:
     """Raise `PlanError` unless a role can be scored with what was frozen: the bundle's plan, its evaluators' labels."""
-    complaints = [*_label_complaints(labels, cohort), *_role_complaints(cohort.role(role), plan.budgets)]
+    records = cohort.role(role)
+    complaints = [*_label_complaints(labels, cohort), *_role_complaints(records, plan.budgets)]
+    needs = _scoring_needs(plan, len(records))
+    complaints += [each for key, number, needed in needs for each in too_large(f"'{key}' of {number:,}", needed)]
     if complaints:
         raise PlanError("\n".join(complaints))
 
@@ -184,7 +187,7 @@ def _recipes(plan: Plan) -> dict[str, Recipe]:
 
 def _memory_complaints(plan: Plan, sizes: Mapping[str, int], labels: int, length: int) -> list[str]:
     """Numbers of the plan that ask for more memory than there is; rough, from what was measured, and rather too low."""
-    policies, widths, replicates = plan.policies, plan.strong.widths, plan.bootstrap.replicates
+    policies, widths = plan.policies, plan.strong.widths
     if plan.cohort.kind == "synthetic" and plan.cohort.records:
         records = plan.cohort.records
         complaints = too_large(f"'cohort.records' of {records:,}", memory_for(records))
@@ -192,8 +195,6 @@ def _memory_complaints(plan: Plan, sizes: Mapping[str, int], labels: int, length
             return complaints  # with fewer records, the rest may fit
     train, scored = sizes.get("train", 0), max((sizes[role] for role in SCORED if role in sizes), default=0)
     hidden, states = policies.hidden, policies.states
-    first_steps = [1 / (k - 1) for k in plan.budgets if k > 1]  # share of states with one lead, the largest group
-    near = min(policies.neighbours, int(states * sum(first_steps) / len(first_steps)))
     widest = max(range(len(widths)), key=lambda stage: widths[stage])
     # weights, gradients, two moments, their average, and what is measured, in float32
     network = too_large(f"'strong.widths.{widest + 1}' of {widths[widest]:,}", 24 * network_parameters(widths, labels))
@@ -202,9 +203,7 @@ def _memory_complaints(plan: Plan, sizes: Mapping[str, int], labels: int, length
         ("policies.states", states, 5_000 * states),
         ("policies.hidden", hidden, 16 * hidden * (hidden + 160) + 24 * hidden * min(policies.batch, states)),
         ("policies.epochs", policies.epochs, 50 * policies.epochs),
-        ("policies.neighbours", policies.neighbours, 220 * near * scored),
-        # multiplicities as whole numbers and as weights, then the table of replicates while it is put together
-        ("bootstrap.replicates", replicates, replicates * (16 * scored + 50_000 * len(plan.budgets))),
+        *_scoring_needs(plan, scored),
     ]
     for name, recipe in _recipes(plan).items():
         samples = length if recipe.full_epochs else min(recipe.crop, length)
@@ -212,6 +211,18 @@ def _memory_complaints(plan: Plan, sizes: Mapping[str, int], labels: int, length
         if not network:
             needs.append((f"{name}.batch", recipe.batch, min(recipe.batch, train) * activation_bytes(widths, samples)))
     return network + [each for key, number, needed in needs for each in too_large(f"'{key}' of {number:,}", needed)]
+
+
+def _scoring_needs(plan: Plan, scored: int) -> list[tuple[str, int, float]]:
+    """What takes memory while so many records are scored: setting, its value, bytes."""
+    policies, replicates = plan.policies, plan.bootstrap.replicates
+    first_steps = [1 / (k - 1) for k in plan.budgets if k > 1]  # share of states with one lead, the largest group
+    near = min(policies.neighbours, int(policies.states * sum(first_steps) / len(first_steps)))
+    return [
+        ("policies.neighbours", policies.neighbours, 220 * near * scored),
+        # multiplicities as whole numbers and as weights, then the table of replicates while it is put together
+        ("bootstrap.replicates", replicates, replicates * (16 * scored + 50_000 * len(plan.budgets))),
+    ]
 
 
 def activation_bytes(widths: Sequence[int], samples: int) -> int:

@@ -11,7 +11,7 @@ from leadwise.cohort.identity import Identity
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import ROLES, SCORED
 from leadwise.cohort.synthetic import write_synthetic
-from leadwise.errors import CohortError, InputError, PlanError
+from leadwise.errors import CohortError, InputError, PlanError, right_one
 from leadwise.progress import stage
 from leadwise.report.claims import claim_cells, claims_frame
 from leadwise.report.contents import RunContents, published_cohort
@@ -20,14 +20,17 @@ from leadwise.report.page import write_report
 from leadwise.report.published import published_frame
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
+from leadwise.run.freeze import Freeze, frozen_bundle, told_freeze, write_freeze
 from leadwise.run.ledger import Ledger, read_receipts
-from leadwise.run.manifest import write_manifest
+from leadwise.run.manifest import close_run
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import OUTPUTS, Runner, Stage, Tell, Work, in_order
+from leadwise.run.verify import frozen_problems
 from leadwise.store import atomic_file, file_sha256, remove_drafts, replacing
+from leadwise.study.completeness import check_complete
 from leadwise.study.feasibility import check_bundle, check_plan
 from leadwise.study.results import RoleResults, write_frames
-from leadwise.study.stages import Study, searched_budgets, stages
+from leadwise.study.stages import Study, stages
 
 
 def find_plan(plan: str | Path) -> Path:
@@ -64,7 +67,8 @@ def run_study(
         for number, each in enumerate(fitted, start=1):
             with stage(each.name, number, count):
                 runner.run(each)
-        _copy_bundle(runner.done["freeze"].path, directory)
+        frozen = Bundle(runner.done["freeze"].path)
+        _copy_bundle(frozen, told_freeze(ledger.receipts, frozen.sha256), directory)
         bundle = Bundle(directory.bundle)
         for number, role in enumerate(scored, start=len(fitted) + 1):
             with stage(role, number, count):
@@ -81,65 +85,65 @@ def evaluate_bundle(
     tell: Tell = lambda _line: None,
 ) -> tuple[RunDirectory, str]:
     """Score one role of a cohort with a frozen bundle (or the bundle of a run), nothing refitted; says which role."""
-    place = RunDirectory(bundle).bundle
-    frozen = Bundle(place if place.exists() else bundle)
-    directory = RunDirectory(out)
+    if role is not None and role not in ROLES:
+        raise PlanError(f"'{role}' is not a role; {right_one(role, SCORED)}")
+    if role is not None and role not in SCORED:
+        raise PlanError(f"The {role} role was used before the freeze; score {' or '.join(SCORED)}.")
+    frozen, directory = _frozen_at(Path(bundle)), RunDirectory(out)
     whole = read_ptbxl(cohort, frozen.plan.cohort_roles())
     chosen = ("evaluation" if "evaluation" in whole else "audit") if role is None else role
-    if chosen not in ROLES:
-        raise PlanError(f"There is no role '{chosen}' to be scored; score {' or '.join(SCORED)}.")
-    if chosen not in SCORED:
-        raise PlanError(f"The {chosen} role was used before the freeze; score {' or '.join(SCORED)}.")
     _check_place(frozen, directory)
     frozen.open(whole, chosen)  # a bundle that was changed is refused before anything is written
+    check_complete(frozen)
     check_bundle(frozen.plan, next(iter(frozen.evaluators.values())).labels, whole, chosen)
-    _check_references(frozen)
     # what cannot be loaded, or is not what it was, is refused before a receipt says that scoring began
     _ = frozen.policies, frozen.tables, whole.identity
-    roles = {chosen: whole.role(chosen).fingerprint()}
+    freeze, roles = frozen.freeze, {chosen: whole.role(chosen).fingerprint()}
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
         ledger = Ledger(directory.ledger)
         study = Study(frozen.plan, directory.plan, whole)
         runner = Runner(directory, ledger, roles, study, tell)
         _say_cohort(ledger, whole)
-        ledger.add("bundle", sha256=frozen.sha256)
-        _copy_bundle(frozen.path, directory)
+        ledger.add("bundle", sha256=frozen.sha256, frozen=freeze.model_dump() if freeze else None)
+        _copy_bundle(frozen, freeze, directory)
         with stage(chosen):
             runner.run(scoring_stage(chosen, Bundle(directory.bundle), ()))
         _finish(directory, ledger, runner)
     return directory, chosen
 
 
+def _frozen_at(path: Path) -> Bundle:
+    """The bundle at a path, or that of the run there; one that lies in a run is what the run's ledger says it is."""
+    place = RunDirectory(path).bundle
+    bundle = Bundle(place if place.exists() else path)
+    run = RunDirectory(bundle.path.parent)
+    if run.bundle == bundle.path and run.ledger.exists():
+        problems = frozen_problems(bundle, run, read_receipts(run.ledger))
+        if problems:
+            raise InputError(f"The bundle does not open the seal: {problems[0]}")
+    return bundle
+
+
 def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
-    """Raise where scoring would write over the bundle, or over the run that made one."""
+    """Raise where scoring would write over the bundle, the run that made one, or the results of another bundle."""
     source, target = bundle.path.resolve(), directory.path.resolve()
-    made = any(each.get("stage", SCORED[0]) not in SCORED for each in read_receipts(directory.ledger))
+    receipts = read_receipts(directory.ledger)
+    made = any(each.get("stage", SCORED[0]) not in SCORED for each in receipts)
+    made |= any(frozen_bundle(each) not in (None, bundle.sha256) for each in receipts)
     if made or target == source or source in target.parents or target in source.parents:
         raise InputError(
             f"{directory.path} holds the bundle or another run; name a new directory for the results of this scoring."
         )
 
 
-def _check_references(bundle: Bundle) -> None:
-    """Raise unless the bundle has the references that its plan searches: results would lack rows without a word."""
-    for name, budgets in searched_budgets(bundle.plan).items():
-        there = bundle.references.get(name)
-        lacking = set(budgets) - set(there.budgets if there and there.evaluator == name else [])
-        if lacking:
-            raise InputError(
-                f"{bundle.path} lacks references of the {name} evaluator for k = {', '.join(map(str, sorted(lacking)))}"
-                ", which its plan searches; take the bundle from its run again."
-            )
-
-
 def report_run(run: str | Path) -> Path:
     """Make the report of a run again, from its results; returns the page."""
     directory = RunDirectory(run)
-    contents = RunContents.read(run)
+    RunContents.read(run)  # what is no finished run is refused before anything is written
     with directory.writing():
         page = write_report(run)
-        write_manifest(directory, contents.receipts)
+        close_run(directory, Ledger(directory.ledger))
     return page
 
 
@@ -213,10 +217,13 @@ def _say_cohort(ledger: Ledger, cohort: Cohort) -> None:
         ledger.add("cohort", **facts)
 
 
-def _copy_bundle(source: Path, directory: RunDirectory) -> None:
+def _copy_bundle(bundle: Bundle, freeze: Freeze | None, directory: RunDirectory) -> None:
+    """Put a bundle into its place in a run, with the time when it was frozen, where that is known."""
     directory.check_ours()  # somebody may have put something there meanwhile
     with replacing(directory.bundle) as draft:
-        shutil.copytree(source, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(OUTPUTS))
+        shutil.copytree(bundle.path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(OUTPUTS))
+        if freeze is not None:
+            write_freeze(draft, bundle.sha256, freeze)
 
 
 def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
@@ -237,7 +244,7 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     runner.tell("making the report …")
     with stage("the report"):
         write_report(directory.path)
-    write_manifest(directory, ledger.receipts)
+    close_run(directory, ledger)
 
 
 def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, pd.DataFrame]:

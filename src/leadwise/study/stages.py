@@ -51,6 +51,15 @@ STRONG_MGA = {
     "strong-mga-controlled-state": ("mga", STRONG, CONTROLLED),
 }
 """Trained on the strong evaluator; the variant sees the controlled one's probabilities."""
+POLICIES = ("ecg-on-demand", "mga", "ccga", *STRONG_MGA, "cohort-state", "random-subset")
+TABLES = {
+    "splits": ("role", "folds", "records", "patients"),
+    "seeds": ("evaluator", "seed", "epoch", "role", "metric", "value", "chosen"),
+    "boundary": ("evaluator", "role", "metric", "value"),
+    "evaluator_quality": ("role", "evaluator", "leads", "metric", "value", "lo", "hi"),
+    "headroom": ("role", "evaluator", "statistic", "k", "label", "value"),
+}
+"""Tables of a bundle, and columns that each has."""
 ALLOCATIONS_FORMAT = "leadwise training allocations 1"
 FIT = ("role:train", "role:validation")
 IDENTITY = "cohort.json"

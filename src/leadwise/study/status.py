@@ -90,6 +90,8 @@ def _fitting(directory: RunDirectory, plan: Plan, receipt: Receipt) -> tuple[flo
     if read_artifact(place) is None:
         return 0.0, {}
     settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.model_dump()
+    if not isinstance(settings, dict) or not isinstance(settings.get("roles"), dict):
+        return 0.0, {}
     if settings.get("cohort", wanted) != wanted:
         return 0.0, {}
     said = {need.removeprefix("role:"): fingerprint for need, fingerprint in receipt["inputs"].items()}
