@@ -54,7 +54,7 @@ def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
             continue
         try:
             changed = file_sha256(file) != expected
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        except (FileNotFoundError, NotADirectoryError):
             problems.append(f"{file} is missing.")
         except OSError as error:
             problems.append(f"{file} cannot be read ({error.strerror}); make it readable, and look again.")

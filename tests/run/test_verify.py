@@ -196,7 +196,8 @@ def test_a_manifest_that_says_something_else_is_named(run: Path, field: str) -> 
     file.write_bytes(whole)
     assert problems
     if field == "report":  # nothing else knows what the report was
-        assert problems == [f"{file} is damaged."]
+        wrong = "'report' should be a valid dictionary"
+        assert problems == [f"{file} is damaged ({wrong}); leadwise report writes it again."]
     else:
         assert all(problem.startswith(f"{file} ") for problem in problems), "no innocent file is blamed"
 
@@ -296,7 +297,10 @@ def test_a_report_and_a_manifest_that_were_changed_together_are_named(run: Path)
     problems = verify(run)
     for each in back:
         each()
-    assert problems == [f"{manifest} does not say what the receipt about the report says."]
+    assert problems == [
+        f"{manifest} does not say what the receipt about the report says.",
+        f"{report} was changed after it was made.",
+    ]
 
 
 @pytest.mark.parametrize("name", ["figures/figure9.svg", "tables/deep/mine.tex", "results/more.csv", "notes.txt"])

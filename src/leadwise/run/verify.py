@@ -89,14 +89,14 @@ def _manifest_problems(directory: RunDirectory, receipts: Receipts) -> list[str]
     if report is None or report["files"] != manifest.report:
         problems.append(f"{directory.manifest} does not say what the receipt about the report says.")
     # of the two, the ledger is the one whose lines vouch for each other
-    hashes = results["files"] if results else manifest.results
+    hashes, frozen = (results["files"], results["bundle"]) if results else (manifest.results, manifest.bundle)
     shown = report["files"] if report else manifest.report
     problems += changed_files(directory.results, hashes) + differing_files(directory.path, shown)
     added = made_for_people(directory).keys() - shown.keys()
     problems += [f"{directory.path / name} was added later." for name in sorted(added)]
     try:
         bundle = Bundle(directory.bundle)
-        if bundle.sha256 != manifest.bundle:
+        if bundle.sha256 != frozen:
             problems.append(f"{directory.bundle / CONTENTS} is not the one that was frozen.")
         return [*problems, *frozen_problems(bundle, directory, receipts)]
     except InputError as error:

@@ -11,7 +11,7 @@ from leadwise.cohort.identity import Identity
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import ROLES, SCORED
 from leadwise.cohort.synthetic import write_synthetic
-from leadwise.errors import CohortError, InputError, PlanError, right_one
+from leadwise.errors import CohortError, InputError, PlanError
 from leadwise.progress import stage
 from leadwise.report.claims import claim_cells, claims_frame
 from leadwise.report.contents import RunContents, published_cohort
@@ -86,7 +86,7 @@ def evaluate_bundle(
 ) -> tuple[RunDirectory, str]:
     """Score one role of a cohort with a frozen bundle (or the bundle of a run), nothing refitted; says which role."""
     if role is not None and role not in ROLES:
-        raise PlanError(f"'{role}' is not a role; {right_one(role, SCORED)}")
+        raise PlanError(f"There is no role '{role}' to be scored; score {' or '.join(SCORED)}.")
     if role is not None and role not in SCORED:
         raise PlanError(f"The {role} role was used before the freeze; score {' or '.join(SCORED)}.")
     frozen, directory = _frozen_at(Path(bundle)), RunDirectory(out)
