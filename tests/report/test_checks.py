@@ -12,7 +12,7 @@ import pytest
 import rfc8785
 
 from leadwise.report.checks import Check, protocol_checks
-from leadwise.report.contents import RunContents
+from leadwise.run.contents import RunContents
 from leadwise.run.ledger import BEGINNING, read_receipts, receipt_sha256
 from leadwise.run.plan import Hypothesis
 from leadwise.study.run import evaluate_bundle

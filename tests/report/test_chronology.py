@@ -7,8 +7,8 @@ import pytest
 
 from leadwise.cohort.identity import Identity
 from leadwise.report.chronology import Chronology, when
-from leadwise.report.contents import RunContents
 from leadwise.run.bundle import Bundle
+from leadwise.run.contents import RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan
 

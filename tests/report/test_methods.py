@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from leadwise.cohort.identity import Identity
-from leadwise.report.contents import RunContents
 from leadwise.report.methods import describe_methods
+from leadwise.run.contents import RunContents
 from leadwise.run.plan import Plan
 from study.test_run import finished_run
 

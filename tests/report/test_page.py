@@ -20,16 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadwise.errors import InputError
+from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.verdicts import VERDICTS
 from leadwise.report import page as page_module
 from leadwise.report.checks import Check
-from leadwise.report.contents import RunContents
-from leadwise.report.hypotheses import hypotheses_frame
 from leadwise.report.page import write_report
 from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import software_frame, used_artifacts
 from leadwise.report.tables import TABLES, report_tables
-from leadwise.report.verdicts import VERDICTS
 from leadwise.report.wording import cell
+from leadwise.run.contents import RunContents
 from leadwise.run.ledger import read_receipts, receipt_sha256
 from leadwise.store import file_sha256
 from leadwise.study.results import write_frames

@@ -9,15 +9,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from findings.paper import BUDGETS, FACTS, LABELS, METRICS, ROLES, Paper, lines
 from leadwise.cohort.identity import Identity
-from leadwise.report.claims import claim_cells, claims_frame
-from leadwise.report.contents import RunContents
-from leadwise.report.hypotheses import hypotheses_frame
-from leadwise.report.published import published_frame, read_published
+from leadwise.findings.claims import claim_cells, claims_frame
+from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.paper import published_frame, read_published
 from leadwise.report.tables import ReportTable, report_tables
 from leadwise.report.wording import cell, estimate, number
+from leadwise.run.contents import RunContents
 from leadwise.run.plan import read_plan
-from report.paper import BUDGETS, FACTS, LABELS, METRICS, ROLES, Paper, lines
 from study.test_run import finished_run
 
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadwise.report.findings import MISSING, Found
-from leadwise.report.reading import ABOVE, BELOW, FEW, INCLUDES, NO_INTERVAL, Cell, names, share, side, tally
+from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, MISSING, NO_INTERVAL, Found, side
+from leadwise.report.reading import FEW, Cell, names, share, tally
 
 SIDES = {ABOVE: Found(2.0, 1.0, 3.0), BELOW: Found(-2.0, -3.0, -1.0), INCLUDES: Found(0.5, -1.0, 2.0)}
 SIDES[NO_INTERVAL] = Found(1.0)

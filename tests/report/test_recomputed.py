@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from leadwise.report.contents import Frames, RunContents
 from leadwise.report.methods import describe_methods
 from leadwise.report.recomputed import recomputed_cell
+from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis
 from leadwise.study.results import write_frames

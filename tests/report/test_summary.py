@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from findings.paper import DEMAND, ROLES, Paper
 from leadwise.cohort.identity import Identity
-from leadwise.report.claims import claims_frame
-from leadwise.report.contents import RunContents
+from leadwise.findings.claims import claims_frame
 from leadwise.report.summary import Summary, summarise
 from leadwise.report.wording import number
 from leadwise.run.bundle import Bundle
+from leadwise.run.contents import RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
-from report.paper import DEMAND, ROLES, Paper
 
 Results = dict[str, pd.DataFrame]
 

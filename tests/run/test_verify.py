@@ -13,10 +13,10 @@ import rfc8785
 
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.report.checks import protocol_checks
-from leadwise.report.contents import RunContents
 from leadwise.report.methods import describe_methods
 from leadwise.report.page.provenance import hash_frames, software_frame
 from leadwise.run.bundle import Bundle
+from leadwise.run.contents import RunContents
 from leadwise.run.ledger import BEGINNING, read_receipts, receipt_sha256
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256

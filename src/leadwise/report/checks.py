@@ -10,11 +10,11 @@ from leadwise.cohort.roles import SCORED
 from leadwise.errors import LeadwiseError, one_line
 from leadwise.leads import LEADS
 from leadwise.report.chronology import Chronology, Receipt, when
-from leadwise.report.contents import RunContents, before_report
 from leadwise.report.plots.drawing import rows_of
 from leadwise.report.reading import several
 from leadwise.report.recomputed import recomputed_cell
 from leadwise.report.wording import listing, number, spoken
+from leadwise.run.contents import RunContents, before_report
 from leadwise.run.ledger import read_receipts, receipt_sha256
 from leadwise.run.manifest import read_manifest
 from leadwise.run.verify import seal_problems

@@ -3,7 +3,7 @@
 from typing import Any
 
 from leadwise.cohort.roles import SCORED
-from leadwise.report.contents import RunContents
+from leadwise.run.contents import RunContents
 from leadwise.run.freeze import frozen_bundle, told_freeze
 
 Receipt = dict[str, Any]

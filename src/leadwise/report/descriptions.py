@@ -5,11 +5,11 @@ from typing import Any
 import pandas as pd
 
 from leadwise.analysis.tidy import REFERENCE
+from leadwise.findings.estimates import ALL_LEADS
+from leadwise.findings.paper import read_published
 from leadwise.leads import LEADS
 from leadwise.report.comparisons import CONTROLLED, ON_DEMAND, Called, contrast_names, interaction_names
-from leadwise.report.findings import ALL_LEADS
 from leadwise.report.paper_numbers import Row, as_number
-from leadwise.report.published import read_published
 from leadwise.report.views import INTERVAL, Views, intervals, joined, same
 from leadwise.report.wording import estimate, percent, spoken
 

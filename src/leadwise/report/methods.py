@@ -11,12 +11,12 @@ from leadwise.cohort.roles import SCORED
 from leadwise.evaluators.masks import CARDINALITIES
 from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.statistics import STATISTICS
+from leadwise.findings.estimates import Findings
 from leadwise.policies.learned import VALIDATION_SHARE
 from leadwise.report.chronology import Chronology, when
-from leadwise.report.contents import RunContents
-from leadwise.report.findings import Findings
 from leadwise.report.reading import folds_in_words, several
 from leadwise.report.wording import estimate, listing, number, percent
+from leadwise.run.contents import RunContents
 
 PUBLISHED_FIRST_LEAD = "aVR"
 

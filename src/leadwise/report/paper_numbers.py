@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from leadwise.cohort.roles import SCORED
-from leadwise.report.contents import RunContents
-from leadwise.report.published import SCORED_FOLDS
+from leadwise.findings.paper import SCORED_FOLDS
 from leadwise.report.wording import DIGITS, estimate
+from leadwise.run.contents import RunContents
 
 PAPER = "paper"
 

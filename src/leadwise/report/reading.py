@@ -9,12 +9,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
-from leadwise.report.findings import Findings, Found
+from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, Findings, Found, side
 from leadwise.report.plots.drawing import rows_of
 from leadwise.report.wording import listing, number, spoken
 from leadwise.run.plan import Plan
 
-ABOVE, BELOW, INCLUDES, NO_INTERVAL = "lies above zero", "lies below zero", "includes zero", "has no interval"
 _SIDES = (ABOVE, INCLUDES, BELOW, NO_INTERVAL)
 FEW = 4
 """So many cells are named one by one."""
@@ -99,17 +98,6 @@ class Cell(NamedTuple):
     def ordered(self) -> bool:
         """Whether the two intervals lie on opposite sides of zero."""
         return {side(self.before), side(self.after)} == {ABOVE, BELOW}
-
-
-def side(found: Found) -> str:
-    """Where an interval lies; one that touches zero includes it.
-
-    >>> side(Found(0.2, 0.1, 0.3)), side(Found(0.2, 0.0, 0.3))
-    ('lies above zero', 'includes zero')
-    """
-    if pd.isna(found.lo) or pd.isna(found.hi):
-        return NO_INTERVAL
-    return ABOVE if found.lo > 0 else BELOW if found.hi < 0 else INCLUDES
 
 
 def tally(cells: Sequence[Cell], arm: str) -> str:

@@ -9,13 +9,13 @@ from jaxtyping import Float64
 from leadwise.analysis.bootstrap import LEVEL
 from leadwise.analysis.contrasts import OWN
 from leadwise.errors import InputError
+from leadwise.findings.estimates import Findings, Found
 from leadwise.leads import LeadSet
 from leadwise.metrics import METRICS
-from leadwise.report.contents import RunContents
-from leadwise.report.findings import Findings, Found
 from leadwise.report.plots.drawing import rows_of
 from leadwise.report.reading import Question, names
 from leadwise.report.wording import number, spoken
+from leadwise.run.contents import RunContents
 
 TOLERANCE = 1e-9
 

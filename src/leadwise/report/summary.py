@@ -8,28 +8,13 @@ import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.roles import SCORED
-from leadwise.report.contents import RunContents
-from leadwise.report.findings import Findings, Found
-from leadwise.report.hypotheses import hypotheses_frame
+from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, Findings, Found, side
+from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, VERDICTS
 from leadwise.report.plots.drawing import rows_of
-from leadwise.report.reading import (
-    ABOVE,
-    BELOW,
-    INCLUDES,
-    NO_INTERVAL,
-    Cell,
-    Family,
-    Question,
-    at_budgets,
-    folds_in_words,
-    names,
-    several,
-    share,
-    side,
-    tally,
-)
-from leadwise.report.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, VERDICTS
+from leadwise.report.reading import Cell, Family, Question, at_budgets, folds_in_words, names, several, share, tally
 from leadwise.report.wording import estimate, listing, percent, spoken
+from leadwise.run.contents import RunContents
 
 PROPER, CALIBRATION = ("nll", "brier"), ("ece",)
 METRICS = (*PROPER, *CALIBRATION)

@@ -8,10 +8,10 @@ import pandas as pd
 
 from leadwise.report import comparisons, descriptions
 from leadwise.report.comparisons import CONTROLLED, MASK_ROBUST, STRONG
-from leadwise.report.contents import RunContents
 from leadwise.report.paper_numbers import PAPER
 from leadwise.report.views import Views
 from leadwise.report.wording import listing
+from leadwise.run.contents import RunContents
 
 PRIMARY, SUPPORTING, SECONDARY = "primary", "supporting", "secondary"
 EXPLORATORY, POST_HOC = "exploratory", "post hoc"

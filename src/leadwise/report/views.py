@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from leadwise.report.contents import RunContents
 from leadwise.report.paper_numbers import Names, PaperNumbers
 from leadwise.report.plots.drawing import rows_of
 from leadwise.report.wording import interval, listing, spoken
+from leadwise.run.contents import RunContents
 from leadwise.run.plan import Plan
 
 INTERVAL = "95% interval"

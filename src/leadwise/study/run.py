@@ -12,13 +12,13 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import ROLES, SCORED
 from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
+from leadwise.findings.claims import claim_cells, claims_frame
+from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.paper import published_frame
 from leadwise.progress import stage
-from leadwise.report.claims import claim_cells, claims_frame
-from leadwise.report.contents import RunContents, published_cohort
-from leadwise.report.hypotheses import hypotheses_frame
 from leadwise.report.page import write_report
-from leadwise.report.published import published_frame
 from leadwise.run.bundle import Bundle
+from leadwise.run.contents import RunContents, published_cohort
 from leadwise.run.directory import RunDirectory
 from leadwise.run.freeze import Freeze, frozen_bundle, told_freeze, write_freeze
 from leadwise.run.ledger import Ledger, read_receipts

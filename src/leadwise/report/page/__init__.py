@@ -19,8 +19,8 @@ from markupsafe import Markup
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.identity import PTBXL
 from leadwise.cohort.roles import SCORED
+from leadwise.findings.verdicts import VERDICTS
 from leadwise.report.checks import protocol_checks
-from leadwise.report.contents import RunContents
 from leadwise.report.figures import draw_figures
 from leadwise.report.latex import latex
 from leadwise.report.methods import describe_methods
@@ -28,8 +28,8 @@ from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import hash_frames, result_hashes, software_frame
 from leadwise.report.summary import summarise
 from leadwise.report.tables import ReportTable, report_tables
-from leadwise.report.verdicts import VERDICTS
 from leadwise.report.wording import estimate, listing, number, spoken
+from leadwise.run.contents import RunContents
 from leadwise.store import atomic_file, replacing
 
 PUBLISHED = ("claims", "claim-cells", "published")

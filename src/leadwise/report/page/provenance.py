@@ -8,8 +8,8 @@ import pandas as pd
 import rfc8785
 
 from leadwise.cohort.roles import SCORED
-from leadwise.report.contents import RunContents
 from leadwise.report.wording import listing
+from leadwise.run.contents import RunContents
 
 Receipt = Mapping[str, Any]
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadwise.report.findings import Found
-from leadwise.report.verdicts import (
+from leadwise.findings.estimates import Found
+from leadwise.findings.verdicts import (
     CONTRADICTED,
     HOLDS,
     INCONCLUSIVE,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from leadwise.analysis.tidy import REFERENCE
-from leadwise.report.findings import MISSING, Findings, Found
+from leadwise.findings.estimates import MISSING, Findings, Found
 
 ON_DEMAND, MGA = "ecg-on-demand", "mga"
 """The policies of numbers whose names leave them out."""

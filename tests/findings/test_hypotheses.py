@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leadwise.report.hypotheses import COLUMNS, hypotheses_frame
+from findings.paper import DEMAND, Paper
+from leadwise.findings.hypotheses import COLUMNS, hypotheses_frame
 from leadwise.run.plan import Hypothesis, Plan, read_plan
-from report.paper import DEMAND, Paper
 
 Results = dict[str, pd.DataFrame]
 

@@ -21,8 +21,8 @@ import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.analysis.tidy import REFERENCE
-from leadwise.report.findings import Findings, Found
-from leadwise.report.scalars import scalar
+from leadwise.findings.estimates import Findings, Found
+from leadwise.findings.scalars import scalar
 
 COLUMNS = (
     *("quantity", "where", "fold", "published", "published_lo", "published_hi"),

@@ -43,6 +43,19 @@ class Found(NamedTuple):
 
 MISSING = Found(np.nan)
 
+ABOVE, BELOW, INCLUDES, NO_INTERVAL = "lies above zero", "lies below zero", "includes zero", "has no interval"
+
+
+def side(found: Found) -> str:
+    """Where an interval lies; one that touches zero includes it.
+
+    >>> side(Found(0.2, 0.1, 0.3)), side(Found(0.2, 0.0, 0.3))
+    ('lies above zero', 'includes zero')
+    """
+    if pd.isna(found.lo) or pd.isna(found.hi):
+        return NO_INTERVAL
+    return ABOVE if found.lo > 0 else BELOW if found.hi < 0 else INCLUDES
+
 
 class Findings:
     """The results of a run, asked in the words of the study.

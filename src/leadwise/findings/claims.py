@@ -4,7 +4,7 @@ A claim is a line of `claims.csv`: its columns say which cells decide it, and un
 condition says on which side of zero the cell's estimate lies, as in ``hi < 0``, or that it includes zero, as in
 ``lo < 0 < hi``. A name before a number means the same cell of another evaluator or policy, as in
 ``delta > 0 and controlled delta < 0``; a bare name means the value there. Whichever bound a condition names, what
-decides is the whole interval (see `leadwise.report.verdicts`).
+decides is the whole interval (see `leadwise.findings.verdicts`).
 """
 
 import re
@@ -17,9 +17,9 @@ import pandas as pd
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.cohort.roles import PTBXL_ROLES
-from leadwise.report.findings import MISSING, Findings, Found
-from leadwise.report.published import AUDIT, read_published
-from leadwise.report.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, TRIVIAL, cell_verdict, joint_verdict
+from leadwise.findings.estimates import MISSING, Findings, Found
+from leadwise.findings.paper import AUDIT, read_published
+from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, TRIVIAL, cell_verdict, joint_verdict
 
 IDENTICAL = "share of identical sets"
 

@@ -15,8 +15,7 @@
 
 from collections.abc import Sequence
 
-from leadwise.report.findings import Found
-from leadwise.report.reading import INCLUDES, NO_INTERVAL, side
+from leadwise.findings.estimates import INCLUDES, NO_INTERVAL, Found, side
 
 HOLDS, CONTRADICTED, INCONCLUSIVE = "holds", "contradicted", "inconclusive"
 TRIVIAL, NOT_ANSWERABLE = "trivial", "not answerable"

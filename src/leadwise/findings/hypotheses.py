@@ -6,8 +6,8 @@ from itertools import product
 import pandas as pd
 
 from leadwise.cohort.roles import SCORED
-from leadwise.report.findings import Findings, Found
-from leadwise.report.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, cell_verdict, joint_verdict
+from leadwise.findings.estimates import Findings, Found
+from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, cell_verdict, joint_verdict
 from leadwise.run.plan import Hypothesis, Plan
 
 COLUMNS = (
@@ -20,7 +20,7 @@ def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.Data
     """``hypotheses.csv``: one row for each hypothesis of the plan and role that was scored.
 
     A cell (policy, budget and metric) holds when its whole interval lies on the expected side of zero, and contradicts
-    the hypothesis when it lies wholly on the other; `leadwise.report.verdicts` says how cells decide together. A
+    the hypothesis when it lies wholly on the other; `leadwise.findings.verdicts` says how cells decide together. A
     hypothesis of a single cell has that cell's estimate beside it.
     """
     findings = Findings(results, plan.roles)

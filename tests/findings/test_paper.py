@@ -14,17 +14,17 @@ import pandas as pd
 import pytest
 
 from analysis.coverage import logistic, records_of
+from findings.paper import DEMAND, FACTS, LABELS, ROLES, Paper, lines
 from leadwise.analysis.alignment import alignment_frame, choice_frame, policies_alignment_frame
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame
 from leadwise.analysis.contrasts import Readings, contrasts, contrasts_frame, interactions_frame, paired_frame
 from leadwise.analysis.patients import overlap_frame, patient_effects, patients_frame
+from leadwise.findings.claims import CELL_COLUMNS, CLAIM_COLUMNS, claim_cells, claims_frame
+from leadwise.findings.paper import COLUMNS, published_frame
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
 from leadwise.references import search_references
-from leadwise.report.claims import CELL_COLUMNS, CLAIM_COLUMNS, claim_cells, claims_frame
-from leadwise.report.published import COLUMNS, published_frame
-from report.paper import DEMAND, FACTS, LABELS, ROLES, Paper, lines
 
 Results = dict[str, pd.DataFrame]
 

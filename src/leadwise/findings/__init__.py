@@ -1,0 +1,1 @@
+"""What the results of a run say: computed from its tables, without any presentation."""
