@@ -8,23 +8,22 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.identity import PTBXL, Identity
 from leadwise.cohort.roles import Token
 from leadwise.errors import InputError, one_line
-from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
-from leadwise.evaluators.saved import load_evaluator
 from leadwise.memory import too_large
-from leadwise.policies.saved import load_policy
-from leadwise.references import References
 from leadwise.run.facts import Facts, read_facts
 from leadwise.run.ledger import Freeze
 from leadwise.run.plan import Plan, read_plan
 from leadwise.store import atomic_file, changed_files, file_sha256, lies_within
+
+if TYPE_CHECKING:  # what only knows a bundle's files need not wait for what loads them
+    import pandas as pd
+
+    from leadwise.references import References
 
 FORMAT = "leadwise bundle 1"
 CONTENTS = "bundle.json"
@@ -131,11 +130,15 @@ class Bundle:
 
     @cached_property
     def evaluators(self) -> dict[str, Any]:
+        from leadwise.evaluators.saved import load_evaluator
+
         return {name: load_evaluator(file) for name, file in self._of("evaluators").items()}
 
     @cached_property
     def policies(self) -> dict[str, Any]:
         """All policies; cohort-state wraps another one, so it comes last."""
+        from leadwise.policies.saved import load_policy
+
         loaded: dict[str, Any] = {}
         files = self._of("policies")
         for name in sorted(files, key=lambda name: name == "cohort-state"):
@@ -143,11 +146,13 @@ class Bundle:
         return loaded
 
     @cached_property
-    def references(self) -> dict[str, References]:
+    def references(self) -> dict[str, "References"]:
+        from leadwise.references import References
+
         return {name: References.load(file) for name, file in self._of("references").items()}
 
     @cached_property
-    def tables(self) -> dict[str, pd.DataFrame]:
+    def tables(self) -> dict[str, "pd.DataFrame"]:
         """What was said before the freeze about the roles that were used for fitting and choosing."""
         return {name: _read_table(file) for name, file in self._of("tables").items()}
 
@@ -155,8 +160,9 @@ class Bundle:
         return {Path(name).stem: self.path / name for name in self.files if Path(name).parent.name == kind}
 
 
-def _read_table(file: Path) -> pd.DataFrame:
+def _read_table(file: Path) -> "pd.DataFrame":
     """A table of a bundle, if it can be read and fits into memory."""
+    import pandas as pd
     from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
 
     try:
@@ -177,8 +183,12 @@ def pretrained_bundle() -> Path:
     return Path(str(files("leadwise") / "pretrained"))
 
 
-def shipped_references(evaluator: Any, records: Records) -> References | None:
+def shipped_references(evaluator: Any, records: Records) -> "References | None":
     """The search that ships, if it was made with just this evaluator on just these records."""
+    from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
+    from leadwise.evaluators.saved import load_evaluator
+    from leadwise.references import References
+
     bundle, name = pretrained_bundle(), evaluator_name(evaluator)
     weights, search = bundle / "evaluators" / f"{name}.safetensors", bundle / "references" / f"{name}.csv"
     if not search.exists() or records.fingerprint() != SHIPPED_SELECTION:

@@ -16,7 +16,6 @@ from leadwise.findings.claims import claim_cells, claims_frame
 from leadwise.findings.hypotheses import hypotheses_frame
 from leadwise.findings.paper import published_frame
 from leadwise.progress import stage
-from leadwise.report.page import write_report
 from leadwise.run.bundle import Bundle, write_freeze
 from leadwise.run.contents import RunContents, published_cohort
 from leadwise.run.directory import RunDirectory
@@ -138,6 +137,8 @@ def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
 
 def report_run(run: str | Path) -> Path:
     """Make the report of a run again, from its results; returns the page."""
+    from leadwise.report.page import write_report
+
     directory = RunDirectory(run)
     RunContents.read(run)  # what is no finished run is refused before anything is written
     with directory.writing():
@@ -227,6 +228,8 @@ def _copy_bundle(bundle: Bundle, freeze: Freeze | None, directory: RunDirectory)
 
 def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     """Gather the results of all roles, make the report, and write the manifest last: it holds the head of the chain."""
+    from leadwise.report.page import write_report  # matplotlib and jinja2, which the status of a run does without
+
     for place in (directory.plan, directory.report, directory.manifest):
         remove_drafts(place)  # a kill may have left some
     bundle = Bundle(directory.bundle)
