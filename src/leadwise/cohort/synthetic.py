@@ -149,7 +149,7 @@ class SyntheticCohort:
         write_synthetic(directory, settings.records, settings.seed)
 
     @classmethod
-    def read(cls, _settings: SyntheticSettings, directory: Path, roles: Roles) -> Cohort:
+    def read(cls, _settings: object, directory: Path, roles: Roles) -> Cohort:
         """What was written."""
         return read_ptbxl(directory, roles)
 

@@ -70,6 +70,11 @@ class NetworkEvaluator:
         self.mean, self.scale, self.weights, self.facts = mean, scale, weights, facts
         self.engine, self.device = engine, device
 
+    @property
+    def parameters(self) -> int:
+        """Number of trained weights."""
+        return sum(weight.numel() for weight in self.network().parameters())
+
     def network(self) -> "MaskedResNet1D":
         """The network itself, in float32, ready to read."""
         import torch

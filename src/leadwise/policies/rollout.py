@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name
+from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index
@@ -109,7 +109,8 @@ def check_members(policy: Any) -> None:
 
 def memory_file(memory: Path | None, evaluator: Any, records: Records) -> Path | None:
     """Where readings of these records by this evaluator are kept."""
-    return memory and memory / f"{evaluator_name(evaluator)}-{records.sha256[:16]}.readings"
+    weights = (evaluator_sha256(evaluator) or "")[:16]  # a directory may outlive an evaluator of this name
+    return memory and memory / f"{evaluator_name(evaluator)}-{weights}-{records.sha256[:16]}.readings"
 
 
 def check_budget(budget: int) -> None:

@@ -35,6 +35,7 @@ class RunDirectory:
         self.figures = self.path / "figures"
         self.tables = self.path / "tables"
         self.report = self.path / "report.html"
+        self.readings = self.path / ".readings"
 
     def check_ours(self) -> None:
         """Raise unless a run may write here: nothing is there, or a run; and of a run, only what runs have made.

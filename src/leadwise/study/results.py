@@ -30,6 +30,7 @@ from leadwise.metrics import METRICS, record_brier, record_nll
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.run.bundle import Bundle
+from leadwise.run.stage import Work
 from leadwise.store import write_csv
 
 MATCHED = ("nll", "brier", "ece")
@@ -58,6 +59,13 @@ ALIGNED = ("strong-mga", "strong-mga-controlled-state")
 STUDIED = ("ecg-on-demand", "mga")
 """Policies whose calibration and patients are looked at one by one, and whose interactions are the study's."""
 ALL_LEADS = " ".join(LEADS)
+
+
+def score_role(work: Work, role: str) -> None:
+    """Score a role with everything that was frozen. The receipt of this stage is the receipt of having looked."""
+    bundle = Bundle(work.study.plan_path.parent / "bundle")
+    cohort = bundle.open(work.study.cohort, role)
+    write_frames(work.out, RoleResults(bundle, cohort.role(role), work.scratch).frames())
 
 
 @dataclass

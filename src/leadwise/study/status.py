@@ -7,13 +7,13 @@ from typing import Any
 
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
-from leadwise.run.bundle import CONTENTS, Bundle
+from leadwise.run.bundle import CONTENTS
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import read_receipts
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import OUTPUTS, Finder, MissingInput, Stage, in_order, read_artifact
-from leadwise.study.run import scoring_stage
-from leadwise.study.stages import stages
+from leadwise.store import file_sha256
+from leadwise.study.graph import COHORT, FREEZE, scored, scoring_stage, stages
 
 Receipt = dict[str, Any]
 
@@ -58,16 +58,16 @@ def _row(finder: Finder, stage: Stage, receipts: list[Receipt]) -> dict[str, Any
 def _planned(finder: Finder, plan: Plan, receipts: list[Receipt]) -> Iterator[Stage]:
     """Every stage in the order of a run. What is scored depends on the freeze, which must have been found by then."""
     if any(receipt["event"] == "bundle" for receipt in receipts):  # a bundle from elsewhere was scored, and no more
-        bundle = Bundle(finder.directory.bundle)
-        yield from (scoring_stage(role, bundle, ()) for role in SCORED if role in finder.roles)
+        bundle = file_sha256(finder.directory.bundle / CONTENTS)
+        yield from (scored(role, bundle) for role in SCORED if role in finder.roles)
         return
     yield from in_order(stages(plan, list(finder.roles)))
-    frozen, heard = finder.done.get("freeze"), {receipt.get("stage") for receipt in receipts}
+    frozen, heard = finder.done.get(FREEZE), {receipt.get("stage") for receipt in receipts}
     for role in SCORED:
         if frozen and role in finder.roles:
-            yield scoring_stage(role, Bundle(frozen.path), ("freeze",))
-        elif role in plan.roles and (role in finder.roles or role in heard or not finder.roles):
-            yield Stage(role, lambda _work: None, (f"role:{role}", "freeze"))
+            yield scored(role, file_sha256(frozen.path / CONTENTS), (FREEZE,))
+        elif role in plan.roles and (role in finder.roles or scoring_stage(role) in heard or not finder.roles):
+            yield scored(role, "", (FREEZE,))
 
 
 def _fingerprints(directory: RunDirectory, plan: Plan, receipts: list[Receipt]) -> dict[str, str]:
@@ -77,7 +77,7 @@ def _fingerprints(directory: RunDirectory, plan: Plan, receipts: list[Receipt]) 
     the last of those that fit alike.
     """
     begun = [receipt for receipt in receipts if receipt["event"] == "begin"]
-    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(begun) if receipt["stage"] == "cohort"]
+    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(begun) if receipt["stage"] == COHORT]
     if cohorts:
         return max(cohorts, key=lambda cohort: cohort[0])[1]
     inputs = [each for receipt in begun for each in receipt["inputs"].items()]
@@ -86,10 +86,10 @@ def _fingerprints(directory: RunDirectory, plan: Plan, receipts: list[Receipt]) 
 
 def _fitting(directory: RunDirectory, plan: Plan, receipt: Receipt) -> tuple[float, dict[str, str]]:
     """The roles of a cohort that have the same folds in the plan, with their fingerprints; first their share."""
-    place = directory.artifacts / "cohort" / receipt["key"][:16]
+    place = directory.artifacts / COHORT / receipt["key"][:16]
     if read_artifact(place) is None:
         return 0.0, {}
-    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.model_dump()
+    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.as_said()
     if not isinstance(settings, dict) or not isinstance(settings.get("roles"), dict):
         return 0.0, {}
     if settings.get("cohort", wanted) != wanted:
