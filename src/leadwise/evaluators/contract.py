@@ -64,7 +64,7 @@ def register_evaluator(name: str) -> Callable[[Builder], Builder]:
 def list_evaluators() -> list[str]:
     """Names of all registered evaluators."""
     import leadwise.evaluators.logistic
-    import leadwise.evaluators.network  # noqa: F401  both register their evaluators
+    import leadwise.evaluators.masked_resnet.evaluator  # noqa: F401  both register their evaluators
 
     return sorted(_BUILDERS)
 

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from leadwise.errors import InputError
-from leadwise.evaluators import logistic, network
+from leadwise.evaluators import logistic
+from leadwise.evaluators.masked_resnet import evaluator as network
 from leadwise.store import read_format
 
 

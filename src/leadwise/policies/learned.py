@@ -14,9 +14,9 @@ from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index
-from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, check_budget, memory_file
+from leadwise.policies.state_network import WEIGHTS, StateNetwork
 from leadwise.policies.states import States, random_states
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 

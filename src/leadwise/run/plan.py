@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
 from leadwise.errors import InputError, PlanError, one_line, right_one
-from leadwise.evaluators.recipe import LARGEST, Count, Recipe, Share
+from leadwise.evaluators.masked_resnet.recipe import LARGEST, Count, Recipe, Share
 from leadwise.leads import LEADS
 from leadwise.policies.learned import rounds_of
 

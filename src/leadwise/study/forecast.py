@@ -18,12 +18,12 @@ from leadwise.cohort.roles import SCORED
 from leadwise.cohort.synthetic import synthesize, write_synthetic
 from leadwise.errors import InputError
 from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.evaluators.masks import frozen_masks
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import score
 from leadwise.leads import LEADS
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
+from leadwise.policies.state_network import StateNetwork
 from leadwise.references import search_references
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
@@ -81,7 +81,7 @@ def already_trained(plan: Plan, cohort: Cohort | None) -> set[str]:
 
 def calibrate(plan: Plan) -> dict[str, float]:
     """Seconds that a unit of each kind of work takes here, and the network's number of parameters."""
-    from leadwise.evaluators.training import Training
+    from leadwise.evaluators.masked_resnet.training import Training
 
     recipe, repeats = plan.strong.recipe, plan.controlled.repeats
     records = max(400, 2 * recipe.batch)

@@ -14,9 +14,9 @@ from leadwise.analysis.contrasts import Readings
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
 from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, pretrained
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.evaluators.masks import CARDINALITIES
-from leadwise.evaluators.network import NetworkEvaluator, pretrained
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.saved import load_evaluator
 from leadwise.evaluators.statistics import VERSION as STATISTICS_VERSION
 from leadwise.evaluators.statistics import lead_statistics
@@ -25,10 +25,10 @@ from leadwise.policies.ccga import CCGA
 from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.oracle import headroom_frame
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.policies.saved import load_policy
+from leadwise.policies.state_network import StateNetwork
 from leadwise.references import References, search_references
 from leadwise.run.bundle import write_bundle
 from leadwise.run.plan import Plan, PoliciesPlan
@@ -37,7 +37,7 @@ from leadwise.store import read_tensors, write_tensors
 from leadwise.study.results import quality_frame, split_frame
 
 if TYPE_CHECKING:
-    from leadwise.evaluators.training import Training
+    from leadwise.evaluators.masked_resnet.training import Training
 
 CONTROLLED = "controlled"
 LOGISTIC = {CONTROLLED: "balanced", "controlled-unbalanced": None}
@@ -167,7 +167,7 @@ def _training(
     allocations: dict[str, np.ndarray],
     directory: Path | None,
 ) -> "Training":
-    from leadwise.evaluators.training import Training
+    from leadwise.evaluators.masked_resnet.training import Training
 
     return Training(
         cohort["train"],
@@ -204,7 +204,7 @@ def _trained(work: Work, name: str, seed: int, recipe: Recipe, allocations: dict
 
 def _choose_seed(work: Work) -> None:
     """The seed with the lowest random-mask NLL on the selection role: its weights, and ``seeds.csv``."""
-    from leadwise.evaluators.training import random_mask_nll
+    from leadwise.evaluators.masked_resnet.training import random_mask_nll
 
     selection, rows = work.study.cohort["selection"], []
     candidates = {name: load_evaluator(path / f"{STRONG}.safetensors") for name, path in work.inputs.items()}
@@ -295,7 +295,7 @@ def _training_allocations(work: Work) -> None:
 
 def _mask_robust(work: Work) -> None:
     """The mask-robust evaluator, and its boundary check: scored once on the selection role, choosing nothing."""
-    from leadwise.evaluators.training import random_mask_nll
+    from leadwise.evaluators.masked_resnet.training import random_mask_nll
 
     tensors, _ = read_tensors(work.inputs["training-allocations"] / "allocations.safetensors", ALLOCATIONS_FORMAT)
     allocations = {name: tensors[name].astype(bool) for name in ROBUST_TO}

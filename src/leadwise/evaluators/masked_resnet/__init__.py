@@ -1,0 +1,1 @@
+"""The strong evaluator: a residual network over time that is told which leads it was given."""
