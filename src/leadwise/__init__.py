@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from leadwise.evaluators.contract import list_evaluators as list_evaluators
     from leadwise.evaluators.contract import register_evaluator as register_evaluator
     from leadwise.evaluators.logistic import LogisticEvaluator as LogisticEvaluator
-    from leadwise.evaluators.network import NetworkEvaluator as NetworkEvaluator
-    from leadwise.evaluators.network import pretrained as pretrained
+    from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator as NetworkEvaluator
+    from leadwise.evaluators.masked_resnet.evaluator import pretrained as pretrained
+    from leadwise.evaluators.masked_resnet.recipe import Recipe as Recipe
+    from leadwise.evaluators.masked_resnet.training import train_network as train_network
     from leadwise.evaluators.onnx import export_onnx as export_onnx
-    from leadwise.evaluators.recipe import Recipe as Recipe
     from leadwise.evaluators.scoring import score as score
     from leadwise.evaluators.scoring import score_subsets as score_subsets
-    from leadwise.evaluators.training import train_network as train_network
     from leadwise.leads import CLINICAL_SETS as CLINICAL_SETS
     from leadwise.leads import LEADS as LEADS
     from leadwise.leads import LeadSet as LeadSet
@@ -83,12 +83,12 @@ _HOME = {
     "LogisticEvaluator": "evaluators.logistic",
     "METRICS": "metrics",
     "MGA": "policies.mga",
-    "NetworkEvaluator": "evaluators.network",
+    "NetworkEvaluator": "evaluators.masked_resnet.evaluator",
     "PatientBootstrap": "analysis.bootstrap",
     "Policy": "policies.contract",
     "RandomSubset": "policies.controls",
     "Readings": "analysis.contrasts",
-    "Recipe": "evaluators.recipe",
+    "Recipe": "evaluators.masked_resnet.recipe",
     "Records": "cohort.cohort",
     "References": "references",
     "allocate": "policies.rollout",
@@ -108,7 +108,7 @@ _HOME = {
     "list_oracles": "policies.contract",
     "list_policies": "policies.contract",
     "plot_ecg": "cohort.plots",
-    "pretrained": "evaluators.network",
+    "pretrained": "evaluators.masked_resnet.evaluator",
     "read_plan": "run.plan",
     "read_ptbxl": "cohort.ptbxl",
     "register_evaluator": "evaluators.contract",
@@ -121,7 +121,7 @@ _HOME = {
     "search_references": "references",
     "subsets": "leads",
     "synthesize": "cohort.synthetic",
-    "train_network": "evaluators.training",
+    "train_network": "evaluators.masked_resnet.training",
     "verify": "run.verify",
     "write_synthetic": "cohort.synthetic",
 }

@@ -105,7 +105,7 @@ class Registry(Generic[Made]):
         """The kind of a name, or the class that ``module:object`` names."""
         kind: Any = self._registered(name)
         if kind is not None:
-                return kind
+            return kind
         if ":" in name:
             kind = self._imported(name)
         elif name in self.names():

@@ -23,9 +23,9 @@ from leadwise.policies.contract import (
     register_oracle,
     register_policy,
 )
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, allocate
+from leadwise.policies.state_network import StateNetwork
 
 POLICIES = {"ccga", "cohort-state", "ecg-on-demand", "mga", "random-subset"}
 """Every registered policy is checked below; a new one is named here, so that somebody has thought of it."""

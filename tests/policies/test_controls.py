@@ -17,9 +17,9 @@ from leadwise.policies.contract import build_policy
 from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import allocate
+from leadwise.policies.state_network import StateNetwork
 
 
 @pytest.fixture(scope="module")

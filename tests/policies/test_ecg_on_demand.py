@@ -11,8 +11,8 @@ from scipy.special import log_softmax, softmax
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
 from leadwise.policies.ecg_on_demand import ECGOnDemand, completions, lead_correlation
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import Rollout, allocate
+from leadwise.policies.state_network import StateNetwork
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.learned import FORMAT
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import allocate
 from leadwise.policies.saved import load_policy
+from leadwise.policies.state_network import StateNetwork
 from leadwise.store import read_tensors, write_tensors
 
 BUDGETS = (2, 3, 5)

@@ -12,8 +12,8 @@ import pytest
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.evaluators.contract import build_evaluator
-from leadwise.evaluators.network import NetworkEvaluator, pretrained
-from leadwise.evaluators.training import Training, random_mask_nll
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, pretrained
+from leadwise.evaluators.masked_resnet.training import Training, random_mask_nll
 from leadwise.run.plan import read_plan
 
 

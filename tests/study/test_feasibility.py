@@ -14,7 +14,7 @@ from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
-from leadwise.evaluators.masked_resnet import MaskedResNet1D
+from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan

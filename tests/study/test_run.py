@@ -502,7 +502,10 @@ for point in [*points, None]:
 def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     """In the order of the stages: a moment of each, and the middle of what takes long."""
     rng = random.Random(seed)
-    training, scorer = "leadwise.evaluators.training Training learn", "leadwise.evaluators.scoring Scorer _checked"
+    training, scorer = (
+        "leadwise.evaluators.masked_resnet.training Training learn",
+        "leadwise.evaluators.scoring Scorer _checked",
+    )
     inside: dict[str, list[tuple[str, object, object]]] = {
         "strong-seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
         "mask-robust": [("call", training, 3 + rng.randrange(3))],

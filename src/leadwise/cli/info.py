@@ -29,7 +29,7 @@ def collect() -> dict[str, Any]:
     """What `info` prints, as data."""
     import torch
 
-    from leadwise.evaluators.engines import has_openvino
+    from leadwise.evaluators.masked_resnet.engines import has_openvino
 
     return {
         "versions": {"Python": platform.python_version()}

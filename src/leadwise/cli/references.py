@@ -22,9 +22,7 @@ def references(
     cohort: Annotated[Path, typer.Option(envvar="LEADWISE_PTBXL", help="Where the recordings are.")],
     k: Annotated[int, typer.Option("--k", min=1, max=12, help="How many leads.")],
     evaluator: Annotated[str, typer.Option(help="Who reads the leads: an evaluator of the plan.")] = "controlled",
-    plan: Annotated[
-        Path | None, typer.Option(help="The plan of both; by default the one for PTB-XL.")
-    ] = None,
+    plan: Annotated[Path | None, typer.Option(help="The plan of both; by default the one for PTB-XL.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The ten best lead sets of size K for each metric, with margins, and the named clinical sets beside them.

@@ -16,9 +16,9 @@ from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index
 from leadwise.policies.contract import Material
-from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, check_budget, memory_file
+from leadwise.policies.state_network import WEIGHTS, StateNetwork
 from leadwise.policies.states import States, random_states
 from leadwise.registry import Count, Seed, Settings, Share, Trials
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors

@@ -8,8 +8,8 @@ import pandas as pd
 
 from leadwise.analysis.bootstrap import LEVEL
 from leadwise.cohort.roles import SCORED
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.evaluators.masks import CARDINALITIES
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.findings.estimates import Findings
 from leadwise.policies.learned import VALIDATION_SHARE

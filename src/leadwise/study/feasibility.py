@@ -9,7 +9,7 @@ from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.dipole import SAMPLES
 from leadwise.cohort.roles import FOLDS, SCORED, SEALED_ROLE
 from leadwise.errors import PlanError
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.leads import LEADS
 from leadwise.memory import too_large
 from leadwise.run.plan import Entry, Plan

@@ -15,8 +15,8 @@ from leadwise.cohort.identity import Identity
 from leadwise.errors import PlanError, right_one
 from leadwise.evaluators.contract import EVALUATORS, SavedEvaluator
 from leadwise.evaluators.contract import Material as EvaluatorMaterial
+from leadwise.evaluators.masked_resnet.evaluator import shipped_networks
 from leadwise.evaluators.masks import CARDINALITIES
-from leadwise.evaluators.network import shipped_networks
 from leadwise.leads import LEADS, LeadSet
 from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
@@ -95,7 +95,7 @@ def make_evaluator(plan: Plan, name: str, cohort: Cohort) -> SavedEvaluator:
 
 def choose_seed(work: Work, name: str) -> None:
     """The candidate with the lowest random-mask NLL on the selection role, and ``seeds.csv``."""
-    from leadwise.evaluators.training import random_mask_nll
+    from leadwise.evaluators.masked_resnet.training import random_mask_nll
 
     plan, selection, rows = work.study.plan, work.study.cohort["selection"], []
     candidates: dict[int, SavedEvaluator] = {}

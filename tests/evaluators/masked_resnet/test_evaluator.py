@@ -17,13 +17,13 @@ from scipy.special import expit
 from leadwise.bench.plain import PlainResNet
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError
-from leadwise.evaluators import network as module
 from leadwise.evaluators.contract import build_evaluator, check_evaluator
+from leadwise.evaluators.masked_resnet import evaluator as module
+from leadwise.evaluators.masked_resnet.evaluator import FORMAT, NetworkEvaluator, pretrained
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.training import Training
 from leadwise.evaluators.masks import frozen_masks
-from leadwise.evaluators.network import FORMAT, NetworkEvaluator, pretrained
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import Scorer, score
-from leadwise.evaluators.training import Training
 from leadwise.store import read_tensors, write_tensors
 from networks import LABELS, tiny_evaluator
 

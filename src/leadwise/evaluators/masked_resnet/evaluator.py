@@ -15,11 +15,11 @@ from scipy.special import expit
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, right_one
 from leadwise.evaluators.contract import check_facts
-from leadwise.evaluators.engines import BATCH, Engine, build_engine
+from leadwise.evaluators.masked_resnet.engines import BATCH, Engine, build_engine
 from leadwise.store import check_tensors, read_facts, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
-    from leadwise.evaluators.masked_resnet import MaskedResNet1D
+    from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
 FORMAT = "leadwise network evaluator 1"
 
@@ -33,7 +33,7 @@ class NetworkEvaluator:
     """A `MaskedResNet1D` that reads standardised leads, on whatever engine this machine has.
 
     Weights are half precision, so that what ships is what was measured; arithmetic is in float32, the sigmoid in
-    float64. `leadwise.evaluators.training.train_network` makes one.
+    float64. `leadwise.evaluators.masked_resnet.training.train_network` makes one.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class NetworkEvaluator:
     facts
         What is known about the training, kept with the weights.
     engine, device
-        What computes; see `leadwise.evaluators.engines`.
+        What computes; see `leadwise.evaluators.masked_resnet.engines`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class NetworkEvaluator:
         """The network itself, in float32, ready to read."""
         import torch
 
-        from leadwise.evaluators.masked_resnet import MaskedResNet1D
+        from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
         network = MaskedResNet1D(len(self.labels), self.widths)
         network.load_state_dict({name: torch.tensor(value.astype(np.float32)) for name, value in self.weights.items()})
@@ -107,7 +107,7 @@ class NetworkEvaluator:
         """Read what `save` wrote."""
         import torch
 
-        from leadwise.evaluators.masked_resnet import MaskedResNet1D
+        from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
         tensors, facts = read_tensors(path, FORMAT)
         with whole_file(path, "network evaluator"):

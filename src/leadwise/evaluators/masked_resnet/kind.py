@@ -9,13 +9,13 @@ from pydantic import Field, field_validator
 from leadwise.cohort.cohort import Records
 from leadwise.errors import PlanError
 from leadwise.evaluators.contract import Material, register_evaluator
-from leadwise.evaluators.network import NetworkEvaluator, shipped_networks
-from leadwise.evaluators.network_sizes import activation_bytes, network_parameters
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, shipped_networks
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.sizes import activation_bytes, network_parameters
 from leadwise.registry import Count, Seed, Settings, Trials
 
 if TYPE_CHECKING:
-    from leadwise.evaluators.training import Training
+    from leadwise.evaluators.masked_resnet.training import Training
 
 
 class MaskedResNetSettings(Settings):
@@ -82,7 +82,7 @@ class MaskedResNet:
 
     @classmethod
     def _training(cls, settings: MaskedResNetSettings, material: Material) -> "Training":
-        from leadwise.evaluators.training import Training
+        from leadwise.evaluators.masked_resnet.training import Training
 
         return Training(
             material.train,
@@ -105,9 +105,9 @@ class MaskedResNet:
         """Steps of training on crops and on whole records, and readings."""
         import numpy as np
 
+        from leadwise.evaluators.masked_resnet.training import Training
         from leadwise.evaluators.masks import frozen_masks
         from leadwise.evaluators.scoring import score
-        from leadwise.evaluators.training import Training
 
         # batch statistics of its own would take longer than all the rest, and change no time of reading
         recipe = settings.recipe.model_copy(update={"norm_batches": 0, "batch": min(settings.recipe.batch, len(train))})
