@@ -105,7 +105,7 @@ def _tiny_network(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
     few = train.select(slice(0, 32))
     tiny = train_network(few, validation.select(slice(0, 8)), recipe=recipe, widths=(4, 4, 8, 8), device="cpu")
     monkeypatch.setattr(network, "pretrained", lambda: tiny)
-    tiny.facts |= {"train": train.sha256, "validation": validation.sha256}
+    tiny.facts |= {"train": train.labels_sha256, "validation": validation.labels_sha256}
 
 
 @pytest.mark.usefixtures("_tiny_network")
@@ -327,7 +327,7 @@ ASKING = {
     "each record": lambda records: [record.labels for record in records],
     "the cohort": lambda records: records.cohort.fold(7).labels,
     "a role": lambda records: records.cohort["validation"].labels,
-    "the hash": lambda records: records.sha256,
+    "the hash": lambda records: records.labels_sha256,
 }
 
 
@@ -423,7 +423,7 @@ def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
         lambda: score(empty, records, masks),
         lambda: empty.probabilities(records.signals.millivolts(slice(0, 2)), masks[:2]),
         lambda: empty.recalibrated(records, "mine"),
-        lambda: empty.sha256,
+        lambda: empty.labels_sha256,
     ):
         with pytest.raises(
             InputError, match=r"^LogisticEvaluator has no '\w+' before it is fitted; call its fit first\.$"

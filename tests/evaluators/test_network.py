@@ -97,7 +97,9 @@ def test_unobserved_samples_do_not_matter(records: Records, seed: int) -> None:
     masks = rng.random((6, 12)) < 0.4
     masks[:, rng.integers(12)] = True
     other = np.where(masks[..., None], some.signals[:], rng.integers(-32768, 32768, some.signals.shape, dtype=np.int16))
-    np.testing.assert_array_equal(score(evaluator, some.detached(other), masks), score(evaluator, some, masks))
+    np.testing.assert_array_equal(
+        score(evaluator, Cohort.of(some, other).records, masks), score(evaluator, some, masks)
+    )
 
 
 @settings(max_examples=15)
@@ -117,7 +119,11 @@ def test_unobserved_samples_do_not_matter_to_the_reading_itself(seed: int) -> No
 def test_observed_samples_do_matter(records: Records, evaluator: NetworkEvaluator) -> None:
     masks = frozen_masks(len(records))
     louder = np.where(masks[..., None], records.signals[:] // 2, records.signals[:])
-    assert (score(evaluator, records.detached(louder), masks) != score(evaluator, records, masks)).any(axis=1).all()
+    assert (
+        (score(evaluator, Cohort.of(records, louder).records, masks) != score(evaluator, records, masks))
+        .any(axis=1)
+        .all()
+    )
 
 
 def test_the_mask_matters_where_all_is_silent(evaluator: NetworkEvaluator) -> None:
@@ -294,7 +300,7 @@ def test_the_shipped_network_is_for_the_records_that_it_was_trained_on(
 ) -> None:
     """For others there is a new training."""
     train, validation = small_cohort["train"], small_cohort["validation"]
-    facts = {"train": train.sha256, "validation": validation.sha256}
+    facts = {"train": train.labels_sha256, "validation": validation.labels_sha256}
     shipped, trained = tiny_evaluator(facts=facts | ({other: "another"} if other else {})), tiny_evaluator(1)
     asked: list[Training] = []
     monkeypatch.setattr(module, "pretrained", lambda: shipped)

@@ -121,7 +121,7 @@ def test_records_with_too_few_leads_are_left_out(poor: Records) -> None:
         assert not (allocation.masks & ~allocation.records.available).any()
     with pytest.raises(InputError) as refusal:
         allocate(Following(), poor.select(leads < 3), 3)
-    assert str(refusal.value) == "No record of a selection of the whole cohort has 3 leads."
+    assert str(refusal.value) == "No record of a selection of the whole cohort has 3 leads; take a smaller budget."
 
 
 def test_absent_leads_are_never_offered(poor: Records) -> None:

@@ -215,5 +215,8 @@ def _strong(train: Records, validation: Records) -> NetworkEvaluator:
     from leadwise.evaluators.training import Training
 
     shipped = pretrained()
-    same = (shipped.facts.get("train"), shipped.facts.get("validation")) == (train.sha256, validation.sha256)
+    same = (shipped.facts.get("train"), shipped.facts.get("validation")) == (
+        train.labels_sha256,
+        validation.labels_sha256,
+    )
     return shipped if same else Training(train, validation).run()

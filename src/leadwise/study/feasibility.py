@@ -105,7 +105,7 @@ def _missing_roles(plan: Plan, cohort: Cohort | None) -> Iterator[str]:
 
 def _role_complaints(records: Records, budgets: Sequence[int]) -> Iterator[str]:
     """What stops a role from being read at these budgets, and from being resampled."""
-    leads, patients = records.available.sum(axis=1), len(np.unique(records.patients))
+    leads, patients = records.lead_counts, len(np.unique(records.patients))
     if patients < 2:
         yield f"{_named(records)} has {patients} patient; a role needs at least two, so that they can be resampled."
     if not leads.all():
@@ -123,8 +123,7 @@ def _role_complaints(records: Records, budgets: Sequence[int]) -> Iterator[str]:
 
 def _candidate_complaints(plan: Plan, selection: Records) -> Iterator[str]:
     """Budgets for which no fixed set of leads can be chosen: the records that have enough share too few."""
-    available = selection.available
-    leads = available.sum(axis=1)
+    available, leads = selection.available, selection.lead_counts
     sharing = [
         k
         for k in sorted({1, *plan.budgets, *plan.strong.search})  # 1 for the policies' first lead

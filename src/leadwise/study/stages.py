@@ -281,7 +281,7 @@ def _training_allocations(work: Work) -> None:
     """What the policies choose for the training records, at every budget of random masks that some record has."""
     evaluators = {CONTROLLED: _evaluator(work, CONTROLLED)}
     tensors, train = {}, work.study.cohort["train"]
-    budgets = [k for k in CARDINALITIES if k <= train.available.sum(axis=1).max()]
+    budgets = [k for k in CARDINALITIES if k <= train.lead_counts.max()]
     for name in ROBUST_TO:
         policy = load_policy(work.inputs[name] / f"{name}.safetensors", evaluators, {})
         chosen = []
