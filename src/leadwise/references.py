@@ -44,15 +44,16 @@ class References:
     """For each k, how many records were left out because they have fewer leads."""
 
     def __post_init__(self) -> None:
-        bits = self.candidates["bits"].to_numpy(dtype=np.int64)
+        candidates = self.candidates.astype({"k": np.int64, "bits": np.int64})  # those of no lead set are of no type
+        bits = candidates["bits"].to_numpy()
         # of two sets of one size, that comes first which has the first lead in which they differ
         lexicographic = -mask_bits(bits_masks(bits)[:, ::-1])
-        order = np.lexsort((lexicographic, self.candidates["k"]))
+        order = np.lexsort((lexicographic, candidates["k"]))
         twice = np.flatnonzero(np.diff(bits[order]) == 0)
         if len(twice):
             leads = LeadSet(int(bits[order][twice[0]]))
             raise InputError(f"The lead set '{leads}' is twice among the candidates of {self.evaluator}.")
-        object.__setattr__(self, "candidates", self.candidates.iloc[order].reset_index(drop=True))
+        object.__setattr__(self, "candidates", candidates.iloc[order].reset_index(drop=True))
 
     def __repr__(self) -> str:
         best = "; ".join(f"{k}: {self.best('nll', k)}" for k in self.budgets)
