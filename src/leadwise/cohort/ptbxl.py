@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 from jaxtyping import Int16
+from pydantic import BaseModel, ConfigDict
 
 from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
 from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort, table_sha256
@@ -89,6 +90,20 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
         as_read=facts["fingerprints"],
         table_as_read=table_sha256(arrays["ids"], arrays["patients"], arrays["folds"]),
     )
+
+
+class PTBXLSettings(BaseModel):
+    """What a plan says of PTB-XL: nothing beyond its roles."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PTBXL:
+    """The kind of a tree in PTB-XL's layout, which the user has."""
+
+    Settings = PTBXLSettings
+    makes = False
+    read = staticmethod(read_ptbxl)
 
 
 @dataclass(frozen=True)

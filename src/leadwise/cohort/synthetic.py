@@ -11,17 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import platformdirs
 from jaxtyping import Float, Int, Int16
+from pydantic import BaseModel, ConfigDict, Field
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.conditions import CONDITIONS
 from leadwise.cohort.dipole import SAMPLES, SAMPLING_RATE, Recordings, frontal_axis, make_hearts, record, take
 from leadwise.cohort.ptbxl import MARK, read_ptbxl
+from leadwise.cohort.roles import PTBXL_ROLES, Roles
 from leadwise.errors import CohortError
 from leadwise.leads import ELECTRODES, LEADS
 from leadwise.memory import too_large
@@ -223,12 +225,34 @@ def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
     """A synthetic cohort, written to the user's cache (or ``$LEADWISE_CACHE``) the first time and opened from there."""
     home = Path(os.environ.get("LEADWISE_CACHE") or platformdirs.user_cache_dir("leadwise"))
     directory = home / f"synthetic-v{MODEL_VERSION}-{records}-{seed}"
-    if not (directory / "ptbxl_database.csv").exists():
-        with exclusive(directory.with_suffix(".lock")):
-            if not (directory / "ptbxl_database.csv").exists():
-                shutil.rmtree(directory, ignore_errors=True)  # what a kill may have left
-                write_synthetic(directory, records, seed)
-    return read_ptbxl(directory)
+    if (directory / "ptbxl_database.csv").exists():
+        return read_ptbxl(directory)
+    with exclusive(directory.with_suffix(".lock")):
+        return read_synthetic(directory, records=records, seed=seed)
+
+
+def read_synthetic(directory: str | Path, roles: Roles = PTBXL_ROLES, *, records: int, seed: int) -> Cohort:
+    """The synthetic cohort in ``directory``, which is written there the first time."""
+    if not (Path(directory) / "ptbxl_database.csv").exists():
+        write_synthetic(directory, records, seed)
+    return read_ptbxl(directory, roles)
+
+
+class SyntheticSettings(BaseModel):
+    """What a plan says of a synthetic cohort."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    records: Annotated[int, Field(ge=1, le=2**53 - 1)]
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1)] = 1
+
+
+class Synthetic:
+    """The kind of a synthetic cohort, which a run makes itself."""
+
+    Settings = SyntheticSettings
+    makes = True
+    read = staticmethod(read_synthetic)
 
 
 def _patient_of_each_record(records: int, rng: np.random.Generator) -> Int[np.ndarray, "records"]:
