@@ -20,7 +20,7 @@ from leadwise.errors import InputError
 from leadwise.evaluators import network as module
 from leadwise.evaluators.contract import build_evaluator, check_evaluator
 from leadwise.evaluators.masks import frozen_masks
-from leadwise.evaluators.network import FORMAT, NetworkEvaluator, pretrained
+from leadwise.evaluators.network import FORMAT, NetworkEvaluator, shipped_evaluator
 from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import Scorer, score
 from leadwise.evaluators.training import Training
@@ -282,16 +282,16 @@ def test_a_file_of_another_format(evaluator: NetworkEvaluator, tmp_path: Path) -
 def test_a_network_that_does_not_ship() -> None:
     for name, remedy in (("stronk", "did you mean 'strong'?"), ("nonsense", "there are mask-robust, strong.")):
         with pytest.raises(InputError) as refusal:
-            pretrained(name)
+            shipped_evaluator(name)
         assert str(refusal.value) == f"No network ships under the name '{name}'; {remedy}"
     with pytest.raises(InputError, match="No network ships under the name 'controlled'"):
-        pretrained("controlled")
+        shipped_evaluator("controlled")
 
 
 def test_a_network_that_ships(evaluator: NetworkEvaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator.save(tmp_path / "pretrained" / "evaluators" / "tiny.safetensors")
     monkeypatch.setattr(module, "files", lambda package: tmp_path if package == "leadwise" else None)
-    assert pretrained("tiny").sha256 == evaluator.sha256
+    assert shipped_evaluator("tiny").sha256 == evaluator.sha256
 
 
 @pytest.mark.parametrize("other", [None, "train", "validation"])
@@ -330,7 +330,7 @@ def test_epochs_are_compared_as_the_recipe_has_it(small_cohort: Cohort) -> None:
 @pytest.mark.parametrize("name", ["strong", "mask-robust"])
 def test_what_ships_does_not_say_how_its_epochs_were_compared(name: str) -> None:
     """So no run may take it as its own training's."""
-    assert "epochs_compared_with" not in pretrained(name).facts
+    assert "epochs_compared_with" not in shipped_evaluator(name).facts
 
 
 def test_records_of_another_cohort(records: Records, evaluator: NetworkEvaluator) -> None:

@@ -200,7 +200,7 @@ class _PreparedNetwork:
         return self.evaluator._read(self.evaluator.standardised(self.signals.millivolts(positions)), masks)
 
 
-def pretrained(name: str = "strong") -> NetworkEvaluator:
+def shipped_evaluator(name: str = "strong") -> NetworkEvaluator:
     """The network that ships under this name, trained on PTB-XL's folds 1 to 6."""
     directory = Path(str(files("leadwise") / "pretrained" / "evaluators"))
     networks = {path.stem: path for path in sorted(directory.glob("*.safetensors")) if read_format(path) == FORMAT}
@@ -214,7 +214,7 @@ def _strong(train: Records, validation: Records) -> NetworkEvaluator:
     """The shipped network, if these are the records that it was trained on; else a new one, which takes an hour."""
     from leadwise.evaluators.training import Training
 
-    shipped = pretrained()
+    shipped = shipped_evaluator()
     same = (shipped.facts.get("train"), shipped.facts.get("validation")) == (
         train.labels_sha256,
         validation.labels_sha256,

@@ -15,7 +15,7 @@ from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.masks import CARDINALITIES
-from leadwise.evaluators.network import NetworkEvaluator, pretrained
+from leadwise.evaluators.network import NetworkEvaluator, shipped_evaluator
 from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.saved import load_evaluator
 from leadwise.evaluators.statistics import VERSION as STATISTICS_VERSION
@@ -185,7 +185,7 @@ def shipped(
     plan: Plan, cohort: Cohort, name: str, seed: int, recipe: Recipe, allocations: dict[str, np.ndarray] | None = None
 ) -> NetworkEvaluator | None:
     """The network that ships under a name, if it was trained just as the plan says, on just these records."""
-    ready = pretrained(name)
+    ready = shipped_evaluator(name)
     return ready if _training(plan, cohort, name, seed, recipe, allocations or {}, None).made(ready) else None
 
 
