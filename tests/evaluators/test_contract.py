@@ -328,7 +328,7 @@ ASKING = {
     "each record": lambda records: [record.labels for record in records],
     "the cohort": lambda records: records.cohort.fold(7).labels,
     "a role": lambda records: records.cohort["validation"].labels,
-    "the hash": lambda records: records.sha256,
+    "the hash": lambda records: records.labels_sha256,
 }
 
 
@@ -424,7 +424,7 @@ def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
         lambda: score(empty, records, masks),
         lambda: empty.probabilities(records.signals.millivolts(slice(0, 2)), masks[:2]),
         lambda: empty.recalibrated(records, "mine"),
-        lambda: empty.sha256,
+        lambda: empty.labels_sha256,
     ):
         with pytest.raises(
             InputError, match=r"^LogisticEvaluator has no '\w+' before it is fitted; call its fit first\.$"

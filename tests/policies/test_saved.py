@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leadwise.policies.controls import CohortState, RandomSubset
 
 from damage import damaged_files, with_facts
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.policies.ccga import CCGA
-from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.learned import FORMAT
 from leadwise.policies.mga import MGA

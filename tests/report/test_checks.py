@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import rfc8785
+from leadwise.study.run import evaluate_bundle
 
 from leadwise.report.checks import Check, protocol_checks
 from leadwise.run.contents import RunContents
 from leadwise.run.ledger import BEGINNING, read_receipts, receipt_sha256
 from leadwise.run.plan import Hypothesis
-from leadwise.study.run import evaluate_bundle
 from study.test_run import finished_run
 
 Receipts = list[dict[str, Any]]

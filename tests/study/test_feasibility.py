@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leadwise.study.run import evaluate_bundle, find_plan, run_study
 
 from analysis.coverage import Reader, records_of
 from leadwise.cohort.cohort import Cohort
@@ -20,7 +21,6 @@ from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
 from leadwise.study.feasibility import check_bundle, check_plan, network_parameters, plan_complaints
 from leadwise.study.forecast import forecast
-from leadwise.study.run import evaluate_bundle, find_plan, run_study
 from study.test_run import PLAN, finished_run
 
 PTBXL = PLAN.replace('{kind = "synthetic", records = 160, seed = 3}', '{kind = "ptbxl"}')

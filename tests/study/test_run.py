@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
+from leadwise.study.stages import Study, stages
 
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, PlanError, SealedRole
@@ -22,8 +24,6 @@ from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
 from leadwise.study.forecast import forecast
-from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
-from leadwise.study.stages import Study, stages
 from leadwise.study.status import run_status
 
 PLAN = """

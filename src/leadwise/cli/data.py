@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from leadwise.cli.tables import print_table
-from leadwise.cohort.check import ZERO
+from leadwise.cohort.census import ZERO
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
 from leadwise.store import atomic_file
@@ -27,7 +27,7 @@ def check_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read and verify every record of DIR; print the cohort role by role, and oddities in its signals."""
-    from leadwise.cohort.check import check
+    from leadwise.cohort.census import check_cohort
     from leadwise.cohort.ptbxl import read_ptbxl
     from leadwise.cohort.roles import PTBXL_ROLES
     from leadwise.run.plan import read_plan
@@ -36,7 +36,7 @@ def check_command(
         _check_pictures_place(out)
     roles = read_plan(plan).cohort_roles() if plan else PTBXL_ROLES
     cohort = read_ptbxl(directory, roles, anew=True)
-    result = check(cohort)
+    result = check_cohort(cohort)
     if as_json:
         print(json.dumps(result, indent=2))
     else:

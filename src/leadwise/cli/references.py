@@ -118,7 +118,7 @@ def _ledger(evaluator: Any, records: "Records") -> Path | None:
     cache, weights = records.cohort.cache, evaluator_sha256(evaluator)
     if cache is None or weights is None or not os.access(cache, os.W_OK):
         return None
-    return cache / f"search-{VERSION}-{evaluator_name(evaluator)}-{weights[:16]}-{records.sha256[:16]}.jsonl"
+    return cache / f"search-{VERSION}-{evaluator_name(evaluator)}-{weights[:16]}-{records.labels_sha256[:16]}.jsonl"
 
 
 def _clinical(evaluator: Any, records: "Records", searched: "References") -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ def _missing_roles(plan: Plan, cohort: Cohort | None) -> Iterator[str]:
 
 def _role_complaints(records: Records, budgets: Sequence[int]) -> Iterator[str]:
     """What stops a role from being read at these budgets, and from being resampled."""
-    leads, patients = records.available.sum(axis=1), len(np.unique(records.patients))
+    leads, patients = records.lead_counts, len(np.unique(records.patients))
     if patients < 2:
         yield f"{_named(records)} has {patients} patient; a role needs at least two, so that they can be resampled."
     if not leads.all():

@@ -85,7 +85,7 @@ def make_evaluator(plan: Plan, name: str, cohort: Cohort) -> SavedEvaluator:
     entry, train, validation = plan.evaluators[name], cohort["train"], cohort["validation"]
     for network in shipped_networks():
         known = (network.facts.get("train"), network.facts.get("validation"))
-        if network.name == name and known == (train.sha256, validation.sha256):
+        if network.name == name and known == (train.labels_sha256, validation.labels_sha256):
             return network
     if entry.settings.policies:
         raise PlanError(f"The evaluator '{name}' is trained on what policies choose; a run makes it.")

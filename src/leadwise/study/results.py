@@ -25,7 +25,7 @@ from leadwise.analysis.patients import overlap_frame, patient_effects, patients_
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.cohort.cohort import Records
 from leadwise.evaluators.masks import frozen_masks, possible_masks
-from leadwise.leads import LEADS, LeadSet
+from leadwise.leads import LEADS, LeadSet, lead_names, mask_bits
 from leadwise.metrics import METRICS, record_brier, record_nll
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.rollout import allocate_budgets
@@ -123,7 +123,7 @@ class RoleResults:
         rows = []
         for k, compared in {k: each.records for (_, k), each in self.compared.items()}.items():
             absent = self.records.select(~np.isin(self.records.rows, compared.rows))
-            fewer = absent.available.sum(axis=1) < k
+            fewer = absent.lead_counts < k
             reason = np.where(fewer, f"fewer than {k} leads", "lacks a lead of a reference")
             rows.append(pd.DataFrame({"role": self.records.role, "k": k, "id": absent.ids, "reason": reason}))
         return pd.concat(rows, ignore_index=True)
@@ -257,14 +257,12 @@ class RoleResults:
             positions, masks, probabilities = scorer.remembered
             records = scorer.records
             labels = records.labels[positions]
-            bits = masks @ (1 << np.arange(12))
-            text = {each: str(LeadSet(int(each))) for each in np.unique(bits)}
             columns: dict[str, Any] = {
                 "role": records.role,
                 "evaluator": evaluator,
                 "id": records.ids[positions],
                 "patient": records.patients[positions],
-                "leads": [text[each] for each in bits],
+                "leads": lead_names(mask_bits(masks)),
             }
             columns |= {f"y_{name}": labels[:, i] for i, name in enumerate(records.label_names)}
             columns |= {f"p_{name}": probabilities[:, i] for i, name in enumerate(records.label_names)}

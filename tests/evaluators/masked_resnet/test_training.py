@@ -687,7 +687,7 @@ def test_the_best_epoch_is_kept_in_half_precision(whole: Path) -> None:
     assert {value.dtype for value in best.weights.values()} == {np.dtype(np.float16)}
     assert measured(best) == best.facts["nll"], "what was measured is what was written"
     assert measured(best.on("auto")) == pytest.approx(best.facts["nll"], abs=1e-5)
-    assert best.facts["train"] == TRAIN.sha256
+    assert best.facts["train"] == TRAIN.labels_sha256
     assert best.facts["recipe"] == RECIPE.model_dump()
 
 

@@ -210,7 +210,7 @@ def shipped_networks() -> Iterator[NetworkEvaluator]:
     return (NetworkEvaluator.load(path) for path in _shipped_files().values())
 
 
-def pretrained(name: str = "strong") -> NetworkEvaluator:
+def shipped_evaluator(name: str = "strong") -> NetworkEvaluator:
     """The network that ships under this name, trained on PTB-XL's folds 1 to 6."""
     networks = _shipped_files()
     if name not in networks:

@@ -100,8 +100,8 @@ class Training:
             "epochs_compared_with": OWN_STATISTICS if recipe.norm_batches else AVERAGED_STATISTICS,
             "widths": list(widths),
             "labels": list(train.label_names),
-            "train": train.sha256,
-            "validation": validation.sha256,
+            "train": train.labels_sha256,
+            "validation": validation.labels_sha256,
             "allocations": {
                 policy: sha256(np.packbits(masks).tobytes()).hexdigest() for policy, masks in allocations.items()
             },
