@@ -27,8 +27,9 @@ from leadwise.run.bundle import write_bundle
 from leadwise.run.parts import Parts
 from leadwise.run.plan import Plan
 from leadwise.run.stage import Work
+from leadwise.run.stage_names import CENSUS, DEVELOPMENT, evaluator_stage, masks_stage, policy_stage, search_stage
 from leadwise.store import read_tensors, write_tensors
-from leadwise.study.graph import COHORT, DEVELOPMENT, evaluator_stage, masks_stage, policy_stage, search_stage, seeds
+from leadwise.study.graph import seeds
 from leadwise.study.results import quality_frame, split_frame
 
 MASKS_FORMAT = "leadwise training allocations 1"
@@ -179,7 +180,7 @@ def develop(work: Work) -> None:
 
 def freeze(work: Work) -> None:
     """Put everything into the bundle."""
-    plan, places = work.study.plan, [work.inputs[COHORT], work.inputs[DEVELOPMENT]]
+    plan, places = work.study.plan, [work.inputs[CENSUS], work.inputs[DEVELOPMENT]]
     parts: dict[str, dict[str, Path]] = {"evaluators": _evaluator_files(work), "policies": _policy_files(work)}
     parts["references"] = {}
     for name, found in _references(work).items():
@@ -190,7 +191,7 @@ def freeze(work: Work) -> None:
     if chosen:
         parts["tables"]["seeds"] = work.scratch / "seeds.csv"
         pd.concat([pd.read_csv(file) for file in chosen]).to_csv(parts["tables"]["seeds"], index=False)
-    identity = Identity.read(json.loads((work.inputs[COHORT] / IDENTITY).read_text()))
+    identity = Identity.read(json.loads((work.inputs[CENSUS] / IDENTITY).read_text()))
     write_bundle(work.out, work.study.plan_path, identity, parts)
 
 

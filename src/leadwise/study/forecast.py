@@ -21,9 +21,10 @@ from leadwise.policies.contract import POLICIES
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
+from leadwise.run.stage_names import evaluator_stage, scoring_stage
 from leadwise.study.execute import find_plan, made_place, makes_cohort, read_cohort
 from leadwise.study.feasibility import check_plan, role_sizes
-from leadwise.study.graph import evaluator_stage, scoring_stage, seeds, stages
+from leadwise.study.graph import seeds, stages
 from leadwise.study.status import run_status
 
 COHORT = "recordings"

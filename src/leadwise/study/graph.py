@@ -9,38 +9,20 @@ from math import comb
 from leadwise.leads import LEADS
 from leadwise.run.plan import Plan
 from leadwise.run.stage import Later, Stage
+from leadwise.run.stage_names import (
+    CENSUS,
+    DEVELOPMENT,
+    FREEZE,
+    evaluator_stage,
+    masks_stage,
+    policy_stage,
+    scoring_stage,
+    search_stage,
+)
 
 FIT = ("role:train", "role:validation")
 SELECTION = "role:selection"
-FREEZE = "freeze"
-COHORT = "cohort"
-DEVELOPMENT = "development"
 _FITTING, _SCORING = "leadwise.study.fitting", "leadwise.study.results"
-
-
-def evaluator_stage(name: str, seed: int | None = None) -> str:
-    """The stage that makes an evaluator of the plan, or one candidate for it."""
-    return f"evaluator/{name}" if seed is None else f"evaluator/{name}/seed-{seed}"
-
-
-def policy_stage(name: str) -> str:
-    """The stage that makes a policy of the plan."""
-    return f"policy/{name}"
-
-
-def search_stage(name: str, k: int) -> str:
-    """Every budget is searched in a stage of its own, so that another budget does not redo the hours of the others."""
-    return f"references/{name}/{k}"
-
-
-def masks_stage(name: str) -> str:
-    """The stage that lets policies choose leads for the records that an evaluator is trained on."""
-    return f"masks/{name}"
-
-
-def scoring_stage(role: str) -> str:
-    """The stage that scores a role with what is frozen; its receipt is the receipt of having looked."""
-    return f"score/{role}"
 
 
 def scored(role: str, bundle: str, needs: tuple[str, ...] = ()) -> Stage:
@@ -55,7 +37,7 @@ def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = N
     sizes = sizes or dict.fromkeys(("train", "validation", "selection"), 0)
     who = {"roles": plan.roles, "cohort": plan.cohort.as_said()}
     made = [
-        Stage(COHORT, _fitting("describe_cohort"), tuple(f"role:{role}" for role in roles), who),
+        Stage(CENSUS, _fitting("describe_cohort"), tuple(f"role:{role}" for role in roles), who),
         *(stage for name in plan.evaluators for stage in _evaluator(plan, name, sizes)),
         *(_policy(plan, name, sizes) for name in plan.policies),
         _development(plan, sizes),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float16, Float32, Float64, Int
-from scipy.special import expit
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, right_one
@@ -158,6 +157,8 @@ class NetworkEvaluator:
         """Probabilities from standardised signals, of which it may make what it wants."""
         observed = masks.astype(np.float32)
         z *= observed[..., None]
+        from scipy.special import expit
+
         return expit(self._engine(z, observed).astype(np.float64))
 
     @cached_property
