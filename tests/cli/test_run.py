@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leadwise.study.run import find_plan
+from leadwise.study.execute import find_plan
 from leadwise.study.stages import stages
 
 from leadwise.cli import main

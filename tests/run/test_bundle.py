@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from leadwise.study.run import find_plan
+from leadwise.study.execute import find_plan
 
 from leadwise.cohort.identity import Identity
 from leadwise.errors import InputError

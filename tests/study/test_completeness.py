@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
-from leadwise.study.run import evaluate_bundle
+from leadwise.study.execute import evaluate_bundle
 from leadwise.study.stages import TABLES
 
 from leadwise.errors import InputError, LeadwiseError

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from leadwise.study.run import run_study
+from leadwise.study.execute import run_study
 
 from leadwise.cli import main
 from leadwise.cohort.ptbxl import read_ptbxl

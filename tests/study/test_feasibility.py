@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leadwise.study.run import evaluate_bundle, find_plan, run_study
+from leadwise.study.execute import evaluate_bundle, find_plan, run_study
 
 from analysis.coverage import Reader, records_of
 from leadwise.cohort.cohort import Cohort

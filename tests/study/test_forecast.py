@@ -4,7 +4,7 @@ from math import comb
 from pathlib import Path
 
 import pytest
-from leadwise.study.run import find_plan
+from leadwise.study.execute import find_plan
 from leadwise.study.stages import search_stage, stages
 
 from leadwise.run.plan import Plan, read_plan

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
+from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.stages import Study, stages
 
 from leadwise.cohort.ptbxl import read_ptbxl
@@ -445,7 +445,7 @@ from dataclasses import replace
 import sklearn.linear_model, torch, pyarrow.parquet  # so that children, which are forked, need not
 from leadwise.run.ledger import Ledger
 from leadwise.run.stage import Runner
-from leadwise.study.run import run_study
+from leadwise.study.execute import run_study
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from leadwise.study.run import evaluate_bundle, run_study
+from leadwise.study.execute import evaluate_bundle, run_study
 
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory

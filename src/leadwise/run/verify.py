@@ -158,7 +158,7 @@ def _strangers(directory: RunDirectory) -> Iterator[str]:
     """What lies in a run and is no part of it; hidden files are what kills leave, and nothing reads them."""
     known = {place.name for name, place in vars(directory).items() if name != "path"}
     for place in sorted(directory.path.iterdir()):
-        ours = place.name in known or re.fullmatch(r"cohort-\d+-\d+", place.name)
+        ours = place.name in known or place.name.startswith("cohort-")
         if not ours and not place.name.startswith("."):
             yield f"{place} does not belong to the run; keep it elsewhere."
 
