@@ -6,7 +6,8 @@ import pandas as pd
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.findings.estimates import ALL_LEADS
-from leadwise.findings.paper import read_published
+from leadwise.findings.claims import read_claims
+from leadwise.findings.paper import published_numbers
 from leadwise.leads import LEADS
 from leadwise.report.comparisons import CONTROLLED, ON_DEMAND, Called, contrast_names, interaction_names
 from leadwise.report.paper_numbers import Row, as_number
@@ -26,11 +27,15 @@ def splits(view: Views) -> pd.DataFrame:
     counted = {"records": "records", "patients": "patients", "all_zero": "without any label"}
     counted |= {"shared_patients": "patients also in other roles"} if "shared_patients" in rows else {}
     rows = rows.assign(**{column: rows[column].astype("Int64") for column in counted if column in rows})
-    published = {line["folds"]: line["role"].lower() for line in read_published("splits")}
+    counts = published_numbers().query("folds != '' and table == 'splits' and column == 'records'")
+    published = {
+        f"{row['folds'].split()[0]}-{row['folds'].split()[-1]}": row["quantity"].split(", ")[1]
+        for row in counts.to_dict("records")
+    }
 
     def names(row: Row) -> Called:
         first, *more = str(row["folds"]).split()
-        folds = f"{first}-{more[-1]}" if more else first
+        folds = f"{first}-{[first, *more][-1]}"
         called = f"{published.get(folds)}{f', folds {folds}' if more else ''}"
         counts = {"records": "records", "patients": "patients", "unlabelled": "records without any label"}
         found = {word: [f"{name}, {called}"] for word, name in counts.items()}
@@ -310,7 +315,7 @@ def _orientation(role: Any, cells: Any, holding: Any, contradicted: Any) -> str:
 
 def claim_cells(view: Views) -> pd.DataFrame:
     """The cells of each claim."""
-    quantities = {line["claim"]: line["quantity"] for line in read_published("claims")}
+    quantities = {line["claim"]: line["quantity"] for line in read_claims()}
 
     def names(row: Row) -> Called:
         quantity, called = quantities[row["claim"]], {}
@@ -332,7 +337,7 @@ def published(view: Views) -> pd.DataFrame:
     """Every published number beside ours."""
     rows = view.rows("published").iloc[: None if view.about_paper else 0]
     for arm in ("published", "ours"):
-        values = [as_number(name, value) for name, value in zip(*_columns(rows, "quantity", arm), strict=True)]
+        values = [as_number(row, arm) for row in rows.to_dict("records")]
         rows = rows.assign(**{arm: pd.Series(values, index=rows.index, dtype=object)})  # a count stays one
         rows = rows.assign(**{f"{arm}_interval": intervals(rows, f"{arm}_lo", f"{arm}_hi")})
     columns = same("quantity", "where") | {"published": "paper", "published_interval": f"paper, {INTERVAL}"}
@@ -343,10 +348,12 @@ def published(view: Views) -> pd.DataFrame:
 
 def _beside(rows: pd.DataFrame) -> list[str]:
     """Our number of another role, with its interval."""
-    columns = _columns(rows, "quantity", "orientation_role", "orientation", "orientation_lo", "orientation_hi")
     return [
-        "" if pd.isna(value) else f"{role}: {estimate(as_number(name, value), lo, hi)}"
-        for name, role, value, lo, hi in zip(*columns, strict=True)
+        f"{row['orientation_role']}: "
+        f"{estimate(as_number(row, 'orientation'), row['orientation_lo'], row['orientation_hi'])}"
+        if isinstance(row["orientation_role"], str)
+        else ""
+        for row in rows.to_dict("records")
     ]
 
 

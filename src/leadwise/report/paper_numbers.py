@@ -1,6 +1,5 @@
 """What the paper says beside what we say, looked up by the names that its numbers have in ``published.csv``."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ class PaperNumbers:
         for row in published.sort_values("published_lo", key=pd.isna, kind="stable").to_dict("records"):
             quantity = row["quantity"].removesuffix(f" ({row['where']})")
             name, _, fold = quantity.partition(", fold ")
-            self._said.setdefault(int(fold or 0), {}).setdefault(name, _printed(name, row))
+            self._said.setdefault(int(fold or 0), {}).setdefault(name, _printed(row))
 
     def beside(self, rows: pd.DataFrame, names: Names) -> pd.DataFrame:
         """The rows with a column for each fold that the paper says something of.
@@ -57,16 +56,22 @@ class PaperNumbers:
         return "; ".join(f"{word} {text}".strip() for word, text in found.items() if text)
 
 
-def as_number(name: str, value: Any) -> Any:
-    """A number that was kept as text, because lead names are among such numbers; a seed counts nothing."""
-    if not isinstance(value, str) or name.endswith("seed") or not re.fullmatch(r"-?[\d.]+(e-?\d+)?", value):
+_COUNTS = ("records", "patients", "all_zero", "candidates", "parameters", "epoch")
+
+
+def as_number(row: Row, arm: str) -> Any:
+    """What a row of ``published.csv`` holds, a count as a count; a seed counts nothing."""
+    leads, value = row[f"{arm}_leads"], row[arm]
+    if isinstance(leads, str) or pd.isna(value):
+        return leads
+    if row["column"] == "seed":
+        return str(int(value))
+    return int(value) if row["column"] in _COUNTS or row["unit"] == "patients" else value
+
+
+def _printed(row: Row) -> str:
+    value = as_number(row, "published")
+    if isinstance(value, str):
         return value
-    return int(value) if value.isdigit() else float(value)
-
-
-def _printed(name: str, row: Row) -> str:
-    value = as_number(name, row["published"])
-    if isinstance(value, str) or name.endswith("seed"):
-        return str(value)
-    digits = 2 if name.startswith("percent") else DIGITS
+    digits = 2 if row["unit"] == "percent" else DIGITS
     return estimate(value, row["published_lo"], row["published_hi"], digits)
