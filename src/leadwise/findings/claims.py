@@ -7,9 +7,11 @@ condition says on which side of zero the cell's estimate lies, as in ``hi < 0``,
 decides is the whole interval (see `leadwise.findings.verdicts`).
 """
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
 
@@ -18,7 +20,7 @@ import pandas as pd
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.cohort.roles import PTBXL_ROLES
 from leadwise.findings.estimates import MISSING, Findings, Found
-from leadwise.findings.paper import AUDIT, read_published
+from leadwise.findings.paper import AUDIT
 from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, TRIVIAL, cell_verdict, joint_verdict
 
 IDENTICAL = "share of identical sets"
@@ -150,9 +152,15 @@ class Claim:
         return bool(first) and all(leads and not first & leads for leads in references)
 
 
+def read_claims() -> list[dict[str, str]]:
+    """The claims as they ship with the package."""
+    text = (files("leadwise") / "published" / "claims.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 def _put(findings: Findings) -> Iterator[tuple[Claim, str, str | None, str | None]]:
     """Every claim, what the role that it is about is called, that role, and the one beside it for orientation."""
-    for claim in map(Claim.of, read_published("claims")):
+    for claim in map(Claim.of, read_claims()):
         role = findings.role(claim.fold)
         # a fold that no role of ours has is unanswerable, even where a role is called as the paper calls its own
         title = role or _published_role(claim.fold)

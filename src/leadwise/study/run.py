@@ -260,7 +260,7 @@ def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, p
     frames["hypotheses"] = hypotheses_frame(bundle.plan, frames)
     # what is of another cohort than the paper's says nothing about its numbers and claims
     answers = dict(frames) if published_cohort(cohort, bundle.cohort) else {}
-    frames["published"] = published_frame(answers, bundle.plan.roles, {"strong parameters": strong})
+    frames["published"] = published_frame(answers, bundle.plan.roles, {"strong": strong})
     frames["claims"] = claims_frame(answers, bundle.plan.roles)
     frames["claim_cells"] = claim_cells(answers, bundle.plan.roles)
     return frames
