@@ -65,8 +65,8 @@ def _cells(view: View) -> ReportTable:
 def _published(view: View) -> ReportTable:
     rows = view.rows("published").iloc[: None if view.about_paper else 0]
     for arm in ("published", "ours"):
-        said = zip(*(column_of(rows, name) for name in (arm, f"{arm}_leads", "column")), strict=True)
-        shown = [leads or _count(value, column) for value, leads, column in said]
+        said = zip(*(column_of(rows, name) for name in (arm, f"{arm}_leads", "column", "unit")), strict=True)
+        shown = [_value(*each) for each in said]
         rows = rows.assign(**{arm: pd.Series(shown, index=rows.index, dtype=object)})
         rows = rows.assign(**{f"{arm}_interval": intervals(rows, f"{arm}_lo", f"{arm}_hi")})
     columns = same("quantity", "where") | {"published": "paper", "published_interval": f"paper, {INTERVAL}"}
@@ -85,20 +85,21 @@ def _published(view: View) -> ReportTable:
     )
 
 
-def _count(value: float, column: str) -> Any:
-    """A number of things without decimals; a seed counts nothing."""
-    if pd.isna(value) or column not in _COUNTS:
-        return value
-    return str(int(value)) if column == "seed" else int(value)
+_COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters")
 
 
-_COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "seed", "parameters")
+def _value(value: float, leads: Any, column: str, unit: Any) -> Any:
+    """A number or lead names; things are counted without decimals, and a seed counts nothing."""
+    if pd.isna(value):
+        return leads if isinstance(leads, str) else value
+    if column == "seed":
+        return str(int(value))
+    return int(value) if column in _COUNTS or unit == "patients" else value
 
 
 def _beside(rows: pd.DataFrame) -> list[str]:
     """Our number of another role, with its interval."""
-    names = ("column", "orientation_role", "orientation", "orientation_leads", "orientation_lo", "orientation_hi")
-    return [
-        "" if pd.isna(value) and not leads else f"{role}: {Estimate(leads or _count(value, column), lo, hi)}"
-        for column, role, value, leads, lo, hi in zip(*(column_of(rows, name) for name in names), strict=True)
-    ]
+    names = ("orientation_role", "orientation", "orientation_leads", "column", "unit")
+    bounds = ("orientation_lo", "orientation_hi")
+    said = zip(*(column_of(rows, name) for name in (*names, *bounds)), strict=True)
+    return [f"{role}: {Estimate(_value(*each), lo, hi)}" if isinstance(role, str) and role else "" for role, *each, lo, hi in said]

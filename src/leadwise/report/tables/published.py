@@ -39,7 +39,7 @@ class PaperNumbers:
         for line in lines.sort_values("published_lo", key=pd.isna, kind="stable").to_dict("records"):
             fold = 0 if pd.isna(line["fold"]) else int(line["fold"])
             # a count of patients is no share of them, though both stand in one row
-            column = line["unit"] if line["unit"] == "patients" else line["column"]
+            column = "patients" if line["unit"] == "patients" else line["column"]
             found = said.setdefault(tuple(_known(line[key]) for key in keys), {})
             found.setdefault((fold, line["role"], column), _printable(line, rows))
         folds = self._folds(rows)
@@ -70,7 +70,7 @@ class PaperNumbers:
         """A column for each fold that the paper says something of; numbers of other columns than the rows' main one
         have its heading before them."""
         said = [each if isinstance(each, dict) else {} for each in rows.get(PAPER, ())]
-        headings = {"patients": "patients", **headings}
+        headings = {**headings, "patients": headings.get("patients", "patients")}
         shown = [{key: value for key, value in each.items() if key[1] in headings} for each in said]
         columns = {}
         for fold in sorted({fold for each in shown for fold, _ in each}, key=abs):
@@ -89,7 +89,7 @@ class PaperNumbers:
 
 def _printable(line: Mapping[Any, Any], rows: pd.DataFrame) -> Estimate:
     """The published number of a line in the unit of our table; a count stays one."""
-    if line["published_leads"]:
+    if isinstance(line["published_leads"], str) and line["published_leads"]:
         return Estimate(line["published_leads"])
     value, *bounds = (line[column] for column in ("published", "published_lo", "published_hi"))
     if line["column"] == "seed":
