@@ -82,6 +82,15 @@ def the_evaluator(name: str) -> str:
     return f"the {spoken(name)} evaluator" if name in _ADJECTIVES else f"evaluator {spoken(name)}"
 
 
+def evaluator_title(name: str) -> str:
+    """An evaluator as a title or a legend has it.
+
+    >>> evaluator_title("strong"), evaluator_title("b")
+    ('strong evaluator', 'evaluator b')
+    """
+    return the_evaluator(name).removeprefix("the ")
+
+
 def the_other(name: str) -> str:
     """An evaluator as a sentence speaks of it that has just spoken of another.
 

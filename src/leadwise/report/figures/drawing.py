@@ -1,82 +1,19 @@
-"""What all panels share: sizes, colours for every eye, names for print, and words where there is nothing to draw."""
+"""What all panels share: sizes, frames, legends, and words where there is nothing to draw."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from textwrap import fill
-from typing import NamedTuple
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
+
+from leadwise.report.names import GREY, INK, the_evaluator
 
 SMALL, TITLE = 7.0, 8.0
 """Points. Nothing is smaller than `SMALL`: figures are printed as they are, without scaling."""
 
 PAGE, COLUMN = 7.2, 3.5
 """Inches: the width of a page of two columns, and of one column."""
-
-INK, GREY, PALE, FAINT = "#1a1a1a", "#767676", "#a3a3a3", "#d4d4d4"
-
-# Okabe and Ito's colours, which the colour-blind can tell apart
-BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
-
-
-class Style(NamedTuple):
-    """How an arm is drawn; the marker says the same as the colour, for print without colours."""
-
-    colour: str
-    marker: str
-
-
-_STYLES = {
-    "ecg-on-demand": Style(BLUE, "o"),
-    "mga": Style(VERMILLION, "s"),
-    "strong-mga": Style(GREEN, "^"),
-    "strong-mga-controlled-state": Style(SKY, "^"),
-    "ccga": Style(PURPLE, "D"),
-    "strong-ecg-on-demand": Style(SKY, "v"),
-    "cohort-state": Style(ORANGE, "P"),
-    "random-subset": Style(GREY, "X"),
-    "reference": Style(INK, "d"),
-}
-_SPARE = tuple(Style(colour, marker) for marker in "hp<>*" for colour in (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY))
-
-_NAMES = {
-    "ecg-on-demand": "ECG-on-Demand",
-    "mga": "MGA",
-    "ccga": "CCGA",
-    "strong-mga": "Strong-MGA",
-    "strong-mga-controlled-state": "Strong-MGA, controlled state",
-    "strong-ecg-on-demand": "Strong-ECG-on-Demand",
-    "cohort-state": "Cohort-state",
-    "random-subset": "Random-subset",
-    "reference": "Fixed set",
-    "nll": "NLL",
-    "brier": "Brier",
-    "ece": "ECE",
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-}
-
-ROLES = ("evaluation", "audit")
-"""The roles that results are shown for, the better first."""
-
-
-def printed(name: str) -> str:
-    """A policy's or a metric's name as people write it; a user's own stays as it is."""
-    return _NAMES.get(name, name)
-
-
-def signed(value: float, digits: int) -> str:
-    """A number with its sign, and a minus that is as wide as the plus."""
-    return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def styles(policies: Iterable[str]) -> dict[str, Style]:
-    """Known policies keep their look in every figure; a user's own get what is left, in the order of their names."""
-    names = list(policies)
-    spare = dict(zip(sorted(set(names) - set(_STYLES)), _SPARE, strict=False))
-    return {name: _STYLES.get(name) or spare.get(name, _SPARE[-1]) for name in names}
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -138,6 +75,15 @@ def zero_line(ax: Axes, vertical: bool = False) -> None:
     (ax.axvline if vertical else ax.axhline)(0, color=GREY, linewidth=0.8, zorder=1)
 
 
+def where(evaluator: str, k: int = 0) -> str:
+    """The end of a sentence that says what there is nothing of.
+
+    >>> where("strong", 4), where("")
+    (' under the strong evaluator at k = 4', '')
+    """
+    return f" under {the_evaluator(evaluator)}" * bool(evaluator) + f" at k = {k}" * bool(k)
+
+
 def say_nothing(ax: Axes, what: str) -> Axes:
     """A sentence in place of a picture: there are no rows for ``what``."""
     ax.set_axis_off()
@@ -152,37 +98,3 @@ def say_nothing(ax: Axes, what: str) -> Axes:
         color=GREY,
     )
     return ax
-
-
-def rows_of(frame: pd.DataFrame, **facts: Hashable) -> pd.DataFrame:
-    """The rows that have these values; none where the frame does not even have the column."""
-    for column, value in facts.items():
-        frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
-    return frame
-
-
-def shown_role(frame: pd.DataFrame, preferred: Sequence[str] = ROLES) -> str:
-    """The first preferred role that the frame has, else whichever it has."""
-    return str(first_of(frame, "role", preferred) or preferred[-1])
-
-
-def first_of(frame: pd.DataFrame, column: str, preferred: Sequence[Hashable]) -> Hashable:
-    """The first preferred value that the column has, else the column's first, else None."""
-    present = present_in(frame, column)
-    return next((value for value in preferred if value in present), present[0] if present else None)
-
-
-def present_in(frame: pd.DataFrame, column: str) -> list[Hashable]:
-    """The distinct values of a column in order of appearance; none where there is no such column."""
-    return list(frame[column].dropna().unique()) if column in frame else []
-
-
-def budgets_in(frame: pd.DataFrame) -> list[int]:
-    """The budgets of a frame, ascending."""
-    return sorted(int(k) for k in frame["k"].dropna().unique()) if "k" in frame else []
-
-
-def policies_in(frame: pd.DataFrame, preferred: Sequence[str] | None = None) -> list[str]:
-    """The preferred policies that the frame has, in their order; all of the frame's where none is preferred."""
-    present = [str(name) for name in present_in(frame, "policy")]
-    return present if preferred is None else [name for name in preferred if name in present]

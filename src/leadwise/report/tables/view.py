@@ -173,8 +173,8 @@ def pivoted(rows: pd.DataFrame, keys: list[str], across: str, headings: Mapping[
     rows = rows[rows[across].isin(list(headings))]
     wide = rows.pivot(index=keys, columns=across, values="value").reindex(columns=list(headings))
     if PAPER in rows:
-        heads = rows[across].map(headings)
-        said = [{(fold, head): value for (fold, _), value in each.items()} for head, each in zip(heads, rows[PAPER])]
+        both = zip(rows[across].map(headings), rows[PAPER], strict=True)
+        said = [{(fold, heading): value for (fold, _), value in each.items()} for heading, each in both]
         wide[PAPER] = rows.assign(**{PAPER: said}).groupby(keys, sort=False)[PAPER].agg(_together)
     wide = wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).rename_axis(columns=None)
     return wide.rename(columns=dict(headings)).reset_index()
