@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.findings.estimates import ABOVE, BELOW, Found, side
+from leadwise.findings.question import Family
 from leadwise.report.names import the_evaluator, the_other
 from leadwise.report.numbers import estimate
 from leadwise.report.prose.story import Story
 from leadwise.report.prose.words import tally
-from leadwise.report.reading import Family
 
 
 def robustness(story: Story) -> Iterator[str]:

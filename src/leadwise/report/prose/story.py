@@ -2,13 +2,11 @@
 
 from itertools import product
 
-import pandas as pd
-
 from leadwise.analysis.contrasts import OWN
 from leadwise.findings.estimates import Findings
+from leadwise.findings.question import Cell, Family, Question
 from leadwise.report.names import the_evaluator, the_other
 from leadwise.report.prose.words import folds_in_words
-from leadwise.report.reading import Cell, Family, Question
 from leadwise.run.contents import RunContents
 
 PROPER, CALIBRATION = ("nll", "brier"), ("ece",)
@@ -23,28 +21,16 @@ class Story:
     def __init__(self, contents: RunContents) -> None:
         self.contents, self.plan, self.role = contents, contents.plan, contents.role
         self.find = Findings(contents.results, contents.plan.roles)
-        interactions = contents.results.get("interactions", pd.DataFrame())
-        self.interactions = interactions[interactions["role"] == self.role] if len(interactions) else interactions
-        self.transfers = bool(self.plan.interactions)
-        """Whether the plan compares evaluators."""
-        question = Question.of(self.plan, self.interactions) if self.transfers else self._one_reader()
+        question = Question.of(self.plan, self.find, self.role)
         self.family, self.planned, self.primary = question.family, question.planned, question.cell(self.find, self.role)
+        self.transfers = bool(self.family.baseline)
+        """Whether evaluators are compared; else the family has no baseline."""
         self.evaluator, self.baseline = (the_evaluator(name) for name in self.family[:2])
         self.other = the_other(self.family.evaluator)
         """The evaluator after the baseline has been spoken of."""
         self.other_baseline = the_other(self.family.baseline)
         owner = self.family.reference
         self.fixed = "the best fixed leads" if owner == OWN else f"the best fixed leads of {the_evaluator(owner)}"
-
-    def _one_reader(self) -> Question:
-        """The cell of a plan that compares no evaluators: its primary contrast, else one in NLL in the middle."""
-        plan = self.plan
-        for each in plan.hypotheses:
-            if (each.level, each.quantity) == ("primary", "contrast"):
-                family = Family(each.evaluator, each.evaluator, each.reference)
-                return Question(family, each.policies[0], each.budgets[0], each.metrics[0], True)
-        reader = next(iter([*plan.readers, *plan.evaluators]))
-        return Question(Family(reader, reader), plan.studied[0], plan.budgets[len(plan.budgets) // 2], "nll", False)
 
     def cell(self, family: Family, policy: str, k: int, metric: str) -> Cell:
         return Cell.at(self.find, self.role, family, policy, k, metric)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, Found, side
+from leadwise.findings.question import Cell
 from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate, listing
 from leadwise.report.prose.story import CALIBRATION, EXPLORATORY, METRICS, PROPER, Story
 from leadwise.report.prose.words import at_budgets, metrics_of, names, share, tally
-from leadwise.report.reading import Cell
 
 
 def headline(story: Story) -> str:

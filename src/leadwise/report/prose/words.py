@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, side
+from leadwise.findings.question import Cell
 from leadwise.report.names import spoken
 from leadwise.report.numbers import listing
-from leadwise.report.reading import Cell
 
 FEW = 4
 """So many cells are named one by one."""
