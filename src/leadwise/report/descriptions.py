@@ -6,7 +6,6 @@ import pandas as pd
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.findings.estimates import ALL_LEADS
-from leadwise.findings.claims import read_claims
 from leadwise.findings.paper import published_numbers
 from leadwise.leads import LEADS
 from leadwise.report.comparisons import CONTROLLED, ON_DEMAND, Called, contrast_names, interaction_names
@@ -315,20 +314,20 @@ def _orientation(role: Any, cells: Any, holding: Any, contradicted: Any) -> str:
 
 def claim_cells(view: Views) -> pd.DataFrame:
     """The cells of each claim."""
-    quantities = {line["claim"]: line["quantity"] for line in read_claims()}
 
     def names(row: Row) -> Called:
-        quantity, called = quantities[row["claim"]], {}
-        if quantity == "contrast":
+        called: Called = {}
+        if row["quantity"] == "contrast":
             called = contrast_names(row)
-        elif quantity == "interaction":
-            evaluator, baseline = row["evaluator"].split(" minus ")
-            called = interaction_names({**row, "evaluator": evaluator, "baseline_evaluator": baseline})
-        elif quantity == "paired":
-            called = {"": [f"{row['evaluator']} difference, {row['policy']}, k={row['k']}, {row['metric']}"]}
+        elif row["quantity"] == "interaction":
+            called = interaction_names({**row, "baseline_evaluator": row["baseline"]})
+        elif row["quantity"] == "paired":
+            pair = f"{row['policy']} minus {row['versus']}"
+            called = {"": [f"{row['evaluator']} difference, {pair}, k={row['k']}, {row['metric']}"]}
         return {word: named for word, named in called.items() if not word}
 
-    columns = same("claim", "cell", "role", "decides", "policy", "evaluator", "reference", "k", "metric")
+    columns = same("claim", "cell", "role", "decides", "policy", "versus", "evaluator", "baseline")
+    columns |= same("reference", "k", "metric")
     columns |= same("value", INTERVAL, "verdict")
     return view.show(view.rows("claim_cells"), columns, names)
 
