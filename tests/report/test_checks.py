@@ -9,13 +9,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import rfc8785
 
 from leadwise.report.checks import Check, protocol_checks
 from leadwise.run.contents import RunContents
-from leadwise.run.ledger import BEGINNING, read_receipts, receipt_sha256
 from leadwise.run.plan import Hypothesis
 from leadwise.study.run import evaluate_bundle
+from receipts import chained, receipt_facts
 from study.test_run import finished_run
 
 Receipts = list[dict[str, Any]]
@@ -59,11 +58,8 @@ def with_file(run: Path, name: str, change: Callable[[pd.DataFrame], pd.DataFram
 
 def with_ledger(run: Path, change: Callable[[Receipts], Receipts]) -> dict[int, Check]:
     """The checks if the ledger had told another story from the beginning: its chain is sound."""
-    told, previous = [], BEGINNING
-    for number, receipt in enumerate(change(read_receipts(run / "ledger.jsonl")), 1):
-        told.append(receipt | {"number": number, "previous": previous})
-        previous = receipt_sha256(told[-1])
-    (run / "ledger.jsonl").write_bytes(b"".join(rfc8785.dumps(each) + b"\n" for each in told))
+    ledger = run / "ledger.jsonl"
+    ledger.write_bytes(b"".join(line + b"\n" for line in chained(change(receipt_facts(ledger)))))
     (run / "manifest.json").unlink()  # it names the head of the other story
     return checks(run)
 
@@ -85,7 +81,7 @@ def test_a_sound_run_passes(sound: Path) -> None:
     }
     assert all(check.title and check.explanation and check.detail.endswith(".") for check in found.values())
     contents = RunContents.read(sound)
-    assert contents.head in found[2].detail
+    assert contents.history.head in found[2].detail
     assert contents.bundle.sha256 in found[10].detail
     for row in contents.results["resamples"].itertuples():
         assert row.sha256 in found[8].detail
@@ -111,14 +107,14 @@ def test_1_patients_in_two_roles(run: Path) -> None:
 @pytest.mark.parametrize("how", ["changed", "removed", "last removed", "replaced"])
 def test_2_a_broken_ledger(run: Path, how: str) -> None:
     contents, file = RunContents.read(run), run / "ledger.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
+    whole = file.read_bytes().splitlines(keepends=True)
     if how == "changed":
-        lines[4] = lines[4].replace(b'"threads"', b'"Threads"')
+        whole[4] = whole[4].replace(b'"threads"', b'"Threads"')
     elif how == "replaced":
-        lines[-1] = rfc8785.dumps(read_receipts(file)[-1] | {"time": "2020-01-01T00:00:00.000+00:00"}) + b"\n"
+        whole[-1] = whole[-1].replace(b'"time":"20', b'"time":"21')
     else:
-        del lines[-1 if how == "last removed" else 4]
-    file.write_bytes(b"".join(lines))
+        del whole[-1 if how == "last removed" else 4]
+    file.write_bytes(b"".join(whole))
     found = {check.number: check for check in protocol_checks(contents)}
     assert failing(found) == {2}
     assert ("the manifest" in found[2].detail) == (how in ("last removed", "replaced"))

@@ -19,6 +19,7 @@ from leadwise.report.wording import number
 from leadwise.run.bundle import Bundle
 from leadwise.run.contents import RunContents
 from leadwise.run.directory import RunDirectory
+from leadwise.run.history import History
 from leadwise.run.plan import Plan, read_plan
 
 Results = dict[str, pd.DataFrame]
@@ -69,7 +70,9 @@ SYNTHETIC = Identity("synthetic", "a model", {})
 
 def summary_of(plan: Plan, results: Results, cohort: Identity = PTBXL) -> Summary:
     """Nothing but the plan, the tables and what the cohort is is looked at."""
-    return summarise(RunContents(RunDirectory("nowhere"), plan, Bundle.__new__(Bundle), [], results, cohort, cohort))
+    return summarise(
+        RunContents(RunDirectory("nowhere"), plan, Bundle.__new__(Bundle), History([]), results, cohort, cohort)
+    )
 
 
 def text_of(plan: Plan, results: Results, cohort: Identity = PTBXL) -> str:

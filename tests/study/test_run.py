@@ -16,7 +16,7 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, PlanError, SealedRole
 from leadwise.run.bundle import Bundle, pretrained_bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
 from leadwise.run.verify import verify
@@ -25,6 +25,7 @@ from leadwise.study.forecast import forecast
 from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.stages import Study, stages
 from leadwise.study.status import run_status
+from receipts import receipt_facts
 
 PLAN = """
 title = "tiny"
@@ -84,7 +85,7 @@ def hashes(directory: Path) -> dict[str, str]:
 
 def events(directory: Path) -> list[tuple[str, str]]:
     """Events of the ledger, with their stages."""
-    return [(each["event"], each.get("stage", "")) for each in read_receipts(directory / "ledger.jsonl")]
+    return [(each["event"], each.get("stage", "")) for each in receipt_facts(directory / "ledger.jsonl")]
 
 
 def begun(directory: Path, since: int) -> set[str]:
@@ -104,7 +105,7 @@ def test_every_stage_is_done_once_and_the_receipts_say_so(finished: Path) -> Non
     expected = [(event, name) for name in names for event in ("begin", "end")]
     assert events(finished) == [("cohort", ""), *expected, ("results", ""), ("report", "")]
     assert {row["stage"]: row["state"] for row in run_status(finished)} == dict.fromkeys(names, "done")
-    for receipt in read_receipts(finished / "ledger.jsonl"):
+    for receipt in receipt_facts(finished / "ledger.jsonl"):
         assert {"time", "software", "number", "previous"} <= set(receipt)
         assert {"commit", "cpu", "threads", "torch", "numpy", "leadwise"} <= set(receipt["software"])
         if receipt["event"] == "end":
@@ -563,6 +564,6 @@ def test_what_ships_scored_on_made_up_recordings_says_so_everywhere(tmp_path: Pa
     assert set(claims["verdict"]) == {"not answerable"}
     published = pd.read_csv(directory.results / "published.csv")
     assert set(published["quantity"][published["ours"].notna()]) == {"strong parameters"}
-    (receipt,) = [each for each in read_receipts(directory.ledger) if each["event"] == "cohort"]
+    (receipt,) = [each for each in receipt_facts(directory.ledger) if each["event"] == "cohort"]
     assert receipt["cohort"]["kind"] == "synthetic"
     assert verify(directory.path) == []

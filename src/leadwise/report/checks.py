@@ -9,13 +9,13 @@ import pandas as pd
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import LeadwiseError, one_line
 from leadwise.leads import LEADS
-from leadwise.report.chronology import Chronology, Receipt, when
 from leadwise.report.plots.drawing import rows_of
 from leadwise.report.reading import several
 from leadwise.report.recomputed import recomputed_cell
 from leadwise.report.wording import listing, number, spoken
-from leadwise.run.contents import RunContents, before_report
-from leadwise.run.ledger import read_receipts, receipt_sha256
+from leadwise.run.contents import RunContents
+from leadwise.run.history import CENSUS, History, scored_role
+from leadwise.run.ledger import Begin, Software
 from leadwise.run.manifest import read_manifest
 from leadwise.run.verify import seal_problems
 from leadwise.store import changed_files, file_sha256
@@ -54,8 +54,8 @@ class _Run:
 
     def __init__(self, contents: RunContents) -> None:
         self.contents, self.plan, self.bundle = contents, contents.plan, contents.bundle
-        self.directory, self.results, self.receipts = contents.directory, contents.results, contents.receipts
-        self.chronology = Chronology(contents)
+        self.directory, self.results, self.history = contents.directory, contents.results, contents.history
+        self.chronology = contents.chronology
 
     def columns(self, name: str, *columns: str) -> pd.DataFrame:
         """Some columns of a table that is too large to be read whole."""
@@ -93,27 +93,28 @@ def _patients(run: _Run) -> Answer:
 
 
 def _ledger(run: _Run) -> Answer:
-    receipts = read_receipts(run.directory.ledger)
-    problems = ["The ledger has changed since the results were read."] * (before_report(receipts) != run.receipts)
+    history = History.read(run.directory.ledger)
+    changed = history.before_report.receipts != run.history.receipts
+    problems = ["The ledger has changed since the results were read."] * changed
     if run.directory.manifest.exists():  # of an earlier report: the one of this report is written after it
         known = read_manifest(run.directory)
-        if len(receipts) < known.receipts:
-            problems.append(f"It has {len(receipts)} receipts, but the manifest knows {known.receipts}.")
-        elif receipt_sha256(receipts[known.receipts - 1]) != known.head:
+        if len(history) < known.receipts:
+            problems.append(f"It has {len(history)} receipts, but the manifest knows {known.receipts}.")
+        elif history.first(known.receipts).head != known.head:
             problems.append(f"Receipt {known.receipts} is not the one that the manifest names as head.")
     return _judged(
-        problems, f"{number(len(run.receipts))} receipts before that of this report, head {run.contents.head}."
+        problems, f"{number(len(run.history))} receipts before that of this report, head {run.history.head}."
     )
 
 
 def _seal(run: _Run) -> Answer:
     chronology = run.chronology
-    problems = seal_problems(run.directory, run.receipts)
+    problems = seal_problems(run.directory, run.history)
     if chronology.frozen is None:
         problems.append("No receipt tells of the freeze of this bundle.")
     if run.plan.unsealed:
         problems.append("The plan opens the sealed fold of PTB-XL to a role that is used before the freeze.")
-    looked = {role: sum(each["stage"] == role for each in chronology.earlier) for role in SCORED}
+    looked = {role: chronology.times_earlier(role) for role in SCORED}
     if looked["evaluation"] and chronology.frozen is not None:
         times = several(looked["evaluation"], "time")
         problems.append(f"The evaluation role had been scored {times} with other bundles when this one was frozen.")
@@ -124,13 +125,13 @@ def _seal(run: _Run) -> Answer:
 
 
 def _selection(run: _Run) -> Answer:
-    searches = run.chronology.fitting("references-")
+    searches = run.history.searches
     if not searches:
         return _nothing_fitted(run, "no search for references")
     problems = [
-        f"{each['stage']} (receipt {each['number']}) read {listing(sorted(_roles(each))) or 'no role'}."
+        f"{each.stage} (receipt {each.number}) read {listing(sorted(each.roles)) or 'no role'}."
         for each in searches
-        if _roles(each) != {"selection"}
+        if set(each.roles) != {"selection"}
     ]
     return _judged(problems, f"Searches for references: {number(len(searches))}, all on the selection role alone.")
 
@@ -140,11 +141,11 @@ def _nothing_after(run: _Run) -> Answer:
     if chronology.frozen is None:
         return "failed", "No receipt tells of the freeze of this bundle."
     problems = [
-        f"{each['stage']} was begun after the freeze (receipt {each['number']})."
+        f"{each.stage} was begun after the freeze (receipt {each.number})."
         for each in chronology.between
-        if each["stage"] not in SCORED
+        if not scored_role(each.stage)
     ]
-    since = f"receipt {chronology.frozen['number']}"
+    since = f"receipt {chronology.frozen.number}"
     return _judged(
         problems, f"Since the freeze ({since}) there was scoring only: {listing(_told(chronology.scorings))}."
     )
@@ -215,16 +216,18 @@ def _bundle(run: _Run) -> Answer:
 
 
 def _results(run: _Run) -> Answer:
-    receipt = next(each for each in reversed(run.receipts) if each["event"] == "results")
-    problems = changed_files(run.directory.results, receipt["files"])
-    if receipt["bundle"] != run.bundle.sha256:
+    receipt = run.contents.gathered
+    problems = changed_files(run.directory.results, receipt.files)
+    if receipt.bundle != run.bundle.sha256:
         problems.append("The receipt about the results names another bundle.")
-    return _judged(problems, f"{len(receipt['files'])} files, as receipt {receipt['number']} says.")
+    return _judged(problems, f"{len(receipt.files)} files, as receipt {receipt.number} says.")
 
 
 def _machine(run: _Run) -> Answer:
-    used = [each["software"] for each in run.receipts]
-    several = {name: sorted({str(each[name]) for each in used}) for name in used[0]}
+    several = {
+        name: sorted({str(getattr(each, name)) for each in run.history.software})
+        for name in sorted(Software.model_fields)
+    }
     problems = [
         f"Receipts tell of several: {name} {listing(several[name])}." for name in BITS if len(several[name]) > 1
     ]
@@ -242,18 +245,18 @@ def _hypotheses(run: _Run) -> Answer:
     if not run.directory.plan.exists() or file_sha256(run.directory.plan) != run.bundle.files.get("plan.toml"):
         problems.append("plan.toml is not the plan that was frozen.")
     first = run.chronology.scorings[0] if run.chronology.scorings else None
-    told = f"{run.chronology.of_freeze}; scoring began at {when(first)}" if first else ""
+    told = f"{run.chronology.freeze_in_words}; scoring began at {first.when}" if first else ""
     return _judged(problems, f"The bundle with the plan's {several(count, 'hypothesis')} was {told}.")
 
 
 def _training_roles(run: _Run) -> Answer:
-    fitting = run.chronology.fitting()
+    fitting = run.history.fitted
     if not fitting:
         return _nothing_fitted(run, "no training")
     problems = [
-        f"{each['stage']} (receipt {each['number']}) was given the {listing(sorted(_roles(each) & set(SCORED)))} role."
+        f"{each.stage} (receipt {each.number}) was given the {listing(sorted(each.roles.keys() & set(SCORED)))} role."
         for each in fitting
-        if each["stage"] != "cohort" and _roles(each) & set(SCORED)
+        if each.stage != CENSUS and each.roles.keys() & set(SCORED)
     ]
     return _judged(problems, f"{number(len(fitting))} stages before the scoring, none of them given a scored role.")
 
@@ -265,13 +268,8 @@ def _nothing_fitted(run: _Run, what: str) -> Answer:
     return "failed", f"The ledger tells of {what}."
 
 
-def _roles(receipt: Receipt) -> set[str]:
-    """Roles that a stage was given."""
-    return {name.removeprefix("role:") for name in receipt["inputs"] if name.startswith("role:")}
-
-
-def _told(receipts: Sequence[Receipt]) -> Iterator[str]:
-    return (f"{each['stage']} (receipt {each['number']})" for each in receipts)
+def _told(receipts: Sequence[Begin]) -> Iterator[str]:
+    return (f"{scored_role(each.stage)} (receipt {each.number})" for each in receipts)
 
 
 _CHECKS: tuple[tuple[str, str, Callable[[_Run], Answer]], ...] = (

@@ -13,10 +13,10 @@ from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.findings.estimates import Findings
 from leadwise.policies.learned import VALIDATION_SHARE
-from leadwise.report.chronology import Chronology, when
 from leadwise.report.reading import folds_in_words, several
 from leadwise.report.wording import estimate, listing, number, percent
 from leadwise.run.contents import RunContents
+from leadwise.run.history import scored_role
 
 PUBLISHED_FIRST_LEAD = "aVR"
 
@@ -47,7 +47,6 @@ class _Methods:
     def __init__(self, contents: RunContents) -> None:
         self.contents, self.plan, self.results = contents, contents.plan, contents.results
         self.find = Findings(contents.results, contents.plan.roles)
-        self.chronology = Chronology(contents)
 
     def _rows(self, name: str) -> list[Any]:
         return list(self.results[name].itertuples()) if name in self.results else []
@@ -104,14 +103,9 @@ class _Methods:
         for row in self._rows("seeds"):
             if row.chosen and row.role == "selection":
                 yield f"It was that of seed {row.seed}, after epoch {row.epoch} (NLL {estimate(row.value)})."
-                if self._shipped(row.seed):
+                if self.contents.history.trained_elsewhere("strong", row.seed):
                     yield """It was not trained in this run: the weights that ship with leadwise were made by just
                         this recipe on just these records."""
-
-    def _shipped(self, seed: int) -> bool:
-        """Whether the stage of a seed ended without having trained."""
-        ended = [each for each in self.contents.receipts if each["event"] == "end"]
-        return any(each["stage"] == f"strong-seed-{seed}" and "history.csv" not in each["outputs"] for each in ended)
 
     def mask_robust(self) -> Iterator[str]:
         plan = self.plan.mask_robust
@@ -205,24 +199,22 @@ class _Methods:
             uncertainty, and groups by label."""
 
     def freeze(self) -> Iterator[str]:
-        chronology, receipts = self.chronology, self.contents.receipts
+        chronology, history = self.contents.chronology, self.contents.history
         yield f"""Evaluators, policies, references and the plan, with
             {several(len(self.plan.hypotheses), "hypothesis")}, are frozen in a bundle (SHA-256
             {self.contents.bundle.sha256})."""
-        yield f"It was {chronology.of_freeze}." if chronology.of_freeze else ""
-        for receipt in chronology.scorings:
-            yield f"Scoring of the {receipt['stage']} role began at {when(receipt)}."
+        yield f"It was {chronology.freeze_in_words}." if chronology.frozen else ""
+        for begin in chronology.scorings:
+            yield f"Scoring of the {scored_role(begin.stage)} role began at {begin.when}."
         for role in SCORED:
-            before = sum(each["stage"] == role for each in chronology.earlier)
+            before = chronology.times_earlier(role)
             yield f"Earlier bundles had scored the {role} role {several(before, 'time')}." if before else ""
-        yield f"""The ledger has {several(len(receipts), "receipt")} before that of this report; the hash of the last
-            one is {self.contents.head}."""
-        for used in sorted({tuple(sorted(receipt["software"].items())) for receipt in receipts}, key=str):
-            facts = dict(used)
-            commit = f" (commit {facts['commit'][:12]})" if facts["commit"] else ""
-            yield f"""Computed with leadwise {facts["leadwise"]}{commit}, Python {facts["python"]}, NumPy
-                {facts["numpy"]} and PyTorch {facts["torch"]} on a processor with {facts["cpu"]},
-                {several(facts["threads"], "thread")}."""
+        yield f"""The ledger has {several(len(history), "receipt")} before that of this report; the hash of the last
+            one is {history.head}."""
+        for used in history.software:
+            commit = f" (commit {used.commit[:12]})" if used.commit else ""
+            yield f"""Computed with leadwise {used.leadwise}{commit}, Python {used.python}, NumPy {used.numpy} and
+                PyTorch {used.torch} on a processor with {used.cpu}, {several(used.threads, "thread")}."""
 
     def choices(self) -> Iterator[str]:
         yield """Decided here were: whether a statement of low likelihood makes a label (it does); which ten

@@ -22,12 +22,14 @@ from leadwise.memory import too_large
 from leadwise.policies.saved import load_policy
 from leadwise.references import References
 from leadwise.run.facts import Facts, read_facts
-from leadwise.run.freeze import FREEZE, Freeze, read_freeze
+from leadwise.run.ledger import Freeze
 from leadwise.run.plan import Plan, read_plan
 from leadwise.store import atomic_file, changed_files, file_sha256, lies_within
 
 FORMAT = "leadwise bundle 1"
 CONTENTS = "bundle.json"
+FROZEN = "freeze.json"
+"""Beside the list of contents and not in it: a clock in the list would make equal bundles differ."""
 _KINDS = ("evaluators", "policies", "references")
 SHIPPED_SELECTION = "8e8ccbc69ce84ac6c060c7bac59f04ea0935f6a40cbf60bbdbb961f84b76b3b2"
 """Fingerprint of the records that the shipped references were searched on: fold 10 of PTB-XL 1.0.3."""
@@ -37,6 +39,11 @@ class _Contents(Facts):
     format: str
     cohort: dict[str, Any]
     files: dict[str, str]
+
+
+class _Frozen(Freeze):
+    bundle: str
+    """SHA-256 of the list of contents."""
 
 
 class Bundle:
@@ -76,12 +83,21 @@ class Bundle:
     @property
     def freeze(self) -> Freeze | None:
         """When it was frozen; None if it does not say."""
-        return read_freeze(self.path, self.sha256)
+        path = self.path / FROZEN
+        if not path.exists():
+            return None
+        try:
+            frozen = read_facts(_Frozen, path.read_bytes())
+            if frozen.bundle != self.sha256:
+                raise ValueError("it is of another bundle")
+        except ValueError as error:
+            raise InputError(f"{path} is damaged: {error}; take the bundle from the run again.") from None
+        return Freeze(time=frozen.time, head=frozen.head)
 
     def problems(self) -> list[str]:
         """A sentence for every file that is not what was frozen, and for every kind of file that there is none of."""
         try:
-            problems = changed_files(self.path, self.files, CONTENTS, *([FREEZE] if self.freeze else []))
+            problems = changed_files(self.path, self.files, CONTENTS, *([FROZEN] if self.freeze else []))
         except InputError as error:
             problems = [str(error)]
         lacking = [kind for kind in _KINDS if not self._of(kind)] + ["plan.toml"] * ("plan.toml" not in self.files)
@@ -183,3 +199,9 @@ def write_bundle(directory: Path, plan: Path, cohort: Identity, parts: Mapping[s
     hashes = {name: file_sha256(directory / name) for name in sorted(files)}
     with atomic_file(directory / CONTENTS) as draft:
         draft.write_text(json.dumps({"format": FORMAT, "cohort": cohort.facts, "files": hashes}, indent=1) + "\n")
+
+
+def write_freeze(directory: Path, bundle: str, freeze: Freeze) -> None:
+    """Let a bundle (its SHA-256) carry when it was frozen."""
+    with atomic_file(directory / FROZEN) as draft:
+        draft.write_text(json.dumps({"bundle": bundle, **freeze.model_dump()}, indent=1) + "\n")

@@ -14,7 +14,8 @@ import rfc8785
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
 from leadwise.run.facts import Facts, read_facts
-from leadwise.run.ledger import Ledger
+from leadwise.run.history import History
+from leadwise.run.ledger import Ledger, outputs_sha256
 from leadwise.store import atomic_directory, atomic_file, file_sha256, remove_drafts
 
 Tell = Callable[[str], None]
@@ -66,7 +67,7 @@ class Artifact:
 
     @property
     def sha256(self) -> str:
-        return sha256(rfc8785.dumps(dict(self.outputs))).hexdigest()
+        return outputs_sha256(self.outputs)
 
 
 class _Outputs(Facts):
@@ -134,7 +135,7 @@ class Runner(Finder):
         artifact = self.find(stage)
         if artifact is None:
             artifact = self._make(stage)
-        elif not any(each["event"] == "end" and each["key"] == artifact.key for each in self.ledger.receipts):
+        elif not any(each.key == artifact.key for each in History(self.ledger.receipts).ended):
             self._confirm(stage, artifact, None)  # a kill came between the last file and its receipt
         _remove_leftovers(artifact.path)
         self.done[stage.name] = artifact

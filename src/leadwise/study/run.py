@@ -17,11 +17,11 @@ from leadwise.findings.hypotheses import hypotheses_frame
 from leadwise.findings.paper import published_frame
 from leadwise.progress import stage
 from leadwise.report.page import write_report
-from leadwise.run.bundle import Bundle
+from leadwise.run.bundle import Bundle, write_freeze
 from leadwise.run.contents import RunContents, published_cohort
 from leadwise.run.directory import RunDirectory
-from leadwise.run.freeze import Freeze, frozen_bundle, told_freeze, write_freeze
-from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.history import History
+from leadwise.run.ledger import Freeze, Ledger
 from leadwise.run.manifest import close_run
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import OUTPUTS, Runner, Stage, Tell, Work, in_order
@@ -68,7 +68,7 @@ def run_study(
             with stage(each.name, number, count):
                 runner.run(each)
         frozen = Bundle(runner.done["freeze"].path)
-        _copy_bundle(frozen, told_freeze(ledger.receipts, frozen.sha256), directory)
+        _copy_bundle(frozen, History(ledger.receipts).of_bundle(frozen.sha256).freeze, directory)
         bundle = Bundle(directory.bundle)
         for number, role in enumerate(scored, start=len(fitted) + 1):
             with stage(role, number, count):
@@ -119,7 +119,7 @@ def _frozen_at(path: Path) -> Bundle:
     bundle = Bundle(place if place.exists() else path)
     run = RunDirectory(bundle.path.parent)
     if run.bundle == bundle.path and run.ledger.exists():
-        problems = frozen_problems(bundle, run, read_receipts(run.ledger))
+        problems = frozen_problems(bundle, run, History.read(run.ledger))
         if problems:
             raise InputError(f"The bundle does not open the seal: {problems[0]}")
     return bundle
@@ -128,9 +128,8 @@ def _frozen_at(path: Path) -> Bundle:
 def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
     """Raise where scoring would write over the bundle, the run that made one, or the results of another bundle."""
     source, target = bundle.path.resolve(), directory.path.resolve()
-    receipts = read_receipts(directory.ledger)
-    made = any(each.get("stage", SCORED[0]) not in SCORED for each in receipts)
-    made |= any(frozen_bundle(each) not in (None, bundle.sha256) for each in receipts)
+    history = History.read(directory.ledger)
+    made = bool(history.fitted) or set(history.bundles) - {bundle.sha256}
     if made or target == source or source in target.parents or target in source.parents:
         raise InputError(
             f"{directory.path} holds the bundle or another run; name a new directory for the results of this scoring."
@@ -211,10 +210,10 @@ def _fingerprints(cohort: Cohort) -> dict[str, str]:
 
 def _say_cohort(ledger: Ledger, cohort: Cohort) -> None:
     """A receipt of what is read, unless the last one says the same."""
-    facts = {"cohort": cohort.identity.facts, "unsealed": cohort.roles.unsealed}
-    said = [{name: each[name] for name in facts} for each in ledger.receipts if each["event"] == "cohort"]
+    facts = (cohort.identity.facts, cohort.roles.unsealed)
+    said = [(each.cohort, each.unsealed) for each in History(ledger.receipts).cohorts]
     if said[-1:] != [facts]:
-        ledger.add("cohort", **facts)
+        ledger.add("cohort", cohort=facts[0], unsealed=facts[1])
 
 
 def _copy_bundle(bundle: Bundle, freeze: Freeze | None, directory: RunDirectory) -> None:
@@ -237,8 +236,8 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     with replacing(directory.results) as draft:
         write_frames(draft, frames)
         hashes = {file.name: file_sha256(file) for file in sorted(draft.iterdir())}
-        said = [receipt for receipt in ledger.receipts if receipt["event"] == "results"]
-        if not said or (said[-1]["bundle"], said[-1]["files"]) != (bundle.sha256, hashes):
+        said = History(ledger.receipts).results
+        if said is None or (said.bundle, said.files) != (bundle.sha256, hashes):
             # before they take their place, so that after a kill, too, it is known whose they are
             ledger.add("results", bundle=bundle.sha256, files=hashes)
     runner.tell("making the report …")

@@ -25,7 +25,7 @@ from leadwise.report.figures import draw_figures
 from leadwise.report.latex import latex
 from leadwise.report.methods import describe_methods
 from leadwise.report.page.cells import Shown
-from leadwise.report.page.provenance import hash_frames, result_hashes, software_frame
+from leadwise.report.page.provenance import hash_frames, software_frame
 from leadwise.report.summary import summarise
 from leadwise.report.tables import ReportTable, report_tables
 from leadwise.report.wording import estimate, listing, number, spoken
@@ -100,13 +100,13 @@ def _facts(contents: RunContents, pictures: Sequence[Picture], tables: Sequence[
         "verdicts": Counter(row["verdict"] for row in _rows(contents, "claims")),
         "tables": list(shown.values()),
         "methods": describe_methods(contents),
-        "hashes": result_hashes(contents.receipts),
-        "software": Shown.of(software_frame(contents.receipts)),
+        "hashes": contents.gathered.files,
+        "software": Shown.of(software_frame(contents.history)),
         "hash_tables": [(*words, Shown.of(frame, digits=1)) for words, frame in hash_frames(contents)],
         "bundle": contents.bundle.sha256,
-        "head": contents.head,
-        "receipts": number(len(contents.receipts)),
-        "version": contents.receipts[-1]["software"]["leadwise"],
+        "head": contents.history.head,
+        "receipts": number(len(contents.history)),
+        "version": contents.history.receipts[-1].software.leadwise,
         "style": Markup(_asset("style.css")),
         "script": Markup(script),
         "script_hash": f"sha256-{digest}",
@@ -131,7 +131,7 @@ def _first_facts(contents: RunContents) -> Iterator[tuple[str, str]]:
         yield "Seal", "the plan opens the sealed fold of PTB-XL"
     yield "Budgets", f"{listing(plan.budgets)} leads"
     yield "Intervals", f"95%, {number(plan.bootstrap.replicates)} resamples of patients"
-    yield "Last receipt", f"{contents.receipts[-1]['time'][:16].replace('T', ' ')} UTC"
+    yield "Last receipt", f"{contents.history.receipts[-1].time[:16].replace('T', ' ')} UTC"
 
 
 def _hypotheses(contents: RunContents) -> Iterator[dict[str, Any]]:
