@@ -1,12 +1,14 @@
 """Two diagrams: how leads are acquired one at a time, and how a frozen policy is read by another evaluator."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from leadwise.leads import LEADS
-from leadwise.report.plots.drawing import BLUE, COLUMN, FAINT, GREEN, GREY, INK, SMALL, VERMILLION, axes, dress
+from leadwise.report.figures.drawing import COLUMN, SMALL, axes, dress
+from leadwise.report.names import BLUE, FAINT, GREEN, GREY, INK, VERMILLION, spoken, the_evaluator
 
 _WIDTH, _HEIGHT = 100.0, 70.0
 """The diagrams' own units, whatever the size of the Axes."""
@@ -14,9 +16,10 @@ _WIDTH, _HEIGHT = 100.0, 70.0
 _Point = tuple[float, float]
 
 
-def plot_acquisition_loop(ax: Axes | None = None, first_lead: str = "aVR", k: int = 4) -> Axes:
+def plot_acquisition_loop(ax: Axes | None = None, first_lead: str = "", k: int = 4) -> Axes:
     """Figure 1(a): a policy sees what it has acquired, chooses the next lead, and stops at k."""
     ax = _canvas(ax, "How leads are acquired")
+    first_lead = first_lead or LEADS[0]
     others = [lead for lead in ("V2", "V5", "III", "II") if lead != first_lead]
     _lead_strip(ax, 62.5, [first_lead, others[0]])
     _box(ax, (18, 44), (33, 21), f"Start\n{first_lead} is first and\ncounts towards k", INK)
@@ -33,25 +36,33 @@ def plot_acquisition_loop(ax: Axes | None = None, first_lead: str = "aVR", k: in
     return ax
 
 
-def plot_transfer(ax: Axes | None = None, baseline: str = "controlled", evaluator: str = "strong") -> Axes:
-    """Figure 1(b): the same frozen lead sets, read by two evaluators, each against its own best fixed set."""
-    ax = _canvas(ax, "The frozen policy, read by another evaluator")
-    _box(ax, (15.5, 39), (30, 21), f"Frozen policy\ntrained with the\n{baseline}\nevaluator", BLUE)
+def plot_transfer(ax: Axes | None = None, baseline: str = "", evaluator: str = "") -> Axes:
+    """Figure 1(b): the same frozen lead sets, read by two evaluators, each against its own best fixed set.
+
+    Without a second evaluator, the diagram shows what one reads.
+    """
+    readers = [each for each in dict.fromkeys((baseline, evaluator)) if each] or ["any"]
+    ax = _canvas(ax, f"The frozen policy, read by {'another evaluator' if len(readers) > 1 else 'its evaluator'}")
+    trained = fill(f"trained with {the_evaluator(baseline) if baseline else 'an evaluator'}", 16)
+    _box(ax, (15.5, 39), (30, 21), f"Frozen policy\n{trained}", BLUE)
     _note(ax, (15, 23), "one lead set a\nrecord, never\nchosen anew", top=True)
-    for height, name, colour in ((56, baseline, INK), (22, evaluator, VERMILLION)):
-        letter = _initial(name, baseline, evaluator)
-        _box(ax, (51, height), (26, 14), f"Evaluator\n{name}", colour)
-        _box(ax, (85.5, height), (28, 18), f"$D_{{{letter}}}$\nadaptive minus\nbest fixed set", colour)
+    places = (56, 22) if len(readers) > 1 else (39,)
+    for height, name, colour in zip(places, readers, (INK, VERMILLION), strict=False):
+        _box(ax, (51, height), (26, 14), f"Evaluator\n{spoken(name)}", colour)
+        _box(ax, (85.5, height), (28, 18), f"$D_{{{_initial(name, readers)}}}$\nadaptive minus\nbest fixed set", colour)
         _arrow(ax, (30.5, 39), (38, height))
         _arrow(ax, (64, height), (71.5, height))
-    first, second = _initial(baseline, baseline, evaluator), _initial(evaluator, baseline, evaluator)
-    _note(ax, (85.5, 39), f"$I = D_{{{second}}} - D_{{{first}}}$", size=9.0)
-    _note(ax, (51, 39), "same sets,\nsame patients")
-    _note(ax, (50, 3), "D < 0 favours adaptation; I > 0: less so when\nthe other evaluator reads.")
+    meaning = "D < 0 favours adaptation"
+    if len(readers) > 1:
+        first, second = (_initial(name, readers) for name in readers)
+        _note(ax, (85.5, 39), f"$I = D_{{{second}}} - D_{{{first}}}$", size=9.0)
+        _note(ax, (51, 39), "same sets,\nsame patients")
+        meaning += "; I > 0: less so when\nthe other evaluator reads"
+    _note(ax, (50, 3), f"{meaning}.")
     return ax
 
 
-def _initial(name: str, *among: str) -> str:
+def _initial(name: str, among: Sequence[str]) -> str:
     """The letter that stands for an evaluator, or its whole name where two begin alike."""
     alike = sum(other[:1].upper() == name[:1].upper() for other in among) > 1
     return rf"\mathrm{{{name}}}" if alike else name[:1].upper()

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from leadwise.report.tables import ReportTable
-from leadwise.report.wording import cell
+from leadwise.report.numbers import cell
+from leadwise.report.tables.view import ReportTable
 
 LINES_ON_A_PAGE = 40
 NO_ROWS = "no rows in this run"

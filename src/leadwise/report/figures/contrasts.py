@@ -1,4 +1,4 @@
-"""Contrasts D and interactions I: does choosing pay, and does it still pay under another evaluator?"""
+"""Contrasts D: of policies under one evaluator, and under two with the interaction I beside."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,37 +6,27 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
-from leadwise.report.plots.drawing import (
+from leadwise.analysis.contrasts import OWN
+from leadwise.report.figures.composition import METRICS, Composition, Shown, letter
+from leadwise.report.figures.drawing import (
     COLUMN,
-    FAINT,
-    INK,
-    SKY,
+    PAGE,
     SMALL,
-    VERMILLION,
     axes,
-    budgets_in,
     dodge,
     dress,
     in_thousandths,
     legend,
-    policies_in,
-    present_in,
-    printed,
-    rows_of,
     say_nothing,
-    shown_role,
-    signed,
-    styles,
+    shared_legend,
+    where,
     zero_line,
 )
-
-OWN = "own"
-"""As in ``interactions.csv``: each evaluator's contrast is against its own references."""
-
-# pale enough at both ends for black figures on it
-_SCALE = LinearSegmentedColormap.from_list("favours", [SKY, "#ffffff", "#f3a871"])
+from leadwise.report.figures.rows import budgets_in, first_of, policies_in, reader_of, rows_of, shown_role
+from leadwise.report.names import FAINT, INK, VERMILLION, evaluator_title, spoken, styles
+from leadwise.report.numbers import signed
 
 
 class _Row(NamedTuple):
@@ -52,28 +42,32 @@ def plot_paired_contrasts(
     interactions: pd.DataFrame,
     ax: Axes | None = None,
     metric: str = "nll",
-    baseline: str = "controlled",
-    evaluator: str = "strong",
+    baseline: str | None = None,
+    evaluator: str | None = None,
     policies: Sequence[str] | None = None,
 ) -> Axes:
     """Figure 2: D under two evaluators, each against its own reference, paired, with 10³ · I beside.
+
+    Without names, the evaluators are those of the first interaction, or the one that the contrasts begin with.
 
     Every policy and budget has a row, whatever the metric, so that panels of several metrics line up.
     """
     role = shown_role(contrasts)
     own = _own(rows_of(contrasts, role=role))
+    baseline = baseline or str(first_of(interactions, "baseline_evaluator") or reader_of(own, None))
+    evaluator = evaluator or str(first_of(interactions, "evaluator") or baseline)
     own = own[own["evaluator"].isin([baseline, evaluator])] if len(own) else own
     rows, headers = _layout(own, policies)
     alone = ax is None
     ax = axes(ax, 1.3 * COLUMN, 0.9 + 0.16 * (len(rows) + len(headers)))
     drawn = rows_of(own, metric=metric)
     if drawn.empty or not rows:
-        return say_nothing(ax, f"{printed(metric)} contrasts under the {baseline} and {evaluator} evaluators")
+        return say_nothing(ax, f"{spoken(metric)} contrasts{where(baseline)}")
     _draw_arms(ax, drawn, rows, baseline, evaluator)
     pair = rows_of(interactions, baseline_evaluator=baseline, evaluator=evaluator, reference=OWN)
     found = rows_of(pair, role=role, metric=metric)
     _write_interactions(ax, found, rows)
-    dress(ax, f"{printed(metric)}, {role} role", f"10³ · D ({_unit(metric)})\nnegative favours adaptation")
+    dress(ax, f"{spoken(metric)}, {role} role", f"10³ · D ({_unit(metric)})\nnegative favours adaptation")
     _label_rows(ax, rows, headers)
     legend(ax, alone)
     return ax
@@ -103,7 +97,8 @@ def _draw_arms(ax: Axes, drawn: pd.DataFrame, rows: list[_Row], baseline: str, e
     """Filled circles for the baseline, open squares for the other, a grey line between the two of a row."""
     place = {(row.policy, row.k): row.y for row in rows}
     means = {}
-    arms = ((baseline, -0.13, INK, INK, "o"), (evaluator, 0.13, VERMILLION, "white", "s"))
+    arms = [(baseline, -0.13, INK, INK, "o")]
+    arms += [(evaluator, 0.13, VERMILLION, "white", "s")] if evaluator != baseline else []
     for name, shift, colour, face, marker in arms:
         arm = rows_of(drawn, evaluator=name)
         arm = arm[[key in place for key in zip(arm["policy"], arm["k"], strict=True)]]
@@ -119,10 +114,10 @@ def _draw_arms(ax: Axes, drawn: pd.DataFrame, rows: list[_Row], baseline: str, e
             markersize=3.8,
             markeredgewidth=1.0,
             zorder=4,
-            label=f"{name} evaluator",
+            label=evaluator_title(name),
         )
         means[name] = dict(zip(keys, zip(arm["delta"], y, strict=True), strict=True))
-    for key in [key for key in means[baseline] if key in means[evaluator]]:
+    for key in [key for key in means[baseline] if key in means[evaluator] and baseline != evaluator]:
         (x0, y0), (x1, y1) = means[baseline][key], means[evaluator][key]
         ax.plot([x0, x1], [y0, y1], color=FAINT, linewidth=1.6, zorder=2)
     zero_line(ax, vertical=True)
@@ -144,12 +139,14 @@ def _write_interactions(ax: Axes, found: pd.DataFrame, rows: list[_Row]) -> None
             color=INK,
         )
 
+    if found.empty:
+        return
     write(rows[0].y - 1, 5, "left", "10³ · I [95% interval]")
     for row in rows:
         cell = rows_of(found, policy=row.policy, k=row.k)
         for value, low, high in zip(*(cell.get(name, []) for name in ("interaction", "lo", "hi")), strict=True):
             write(row.y, 29, "right", signed(1e3 * value, 1))
-            write(row.y, 33, "left", f"[{_bounds(low, high)}]")
+            write(row.y, 33, "left", f"[{bounds_text(low, high)}]")
 
 
 def _label_rows(ax: Axes, rows: list[_Row], headers: dict[str, int]) -> None:
@@ -160,7 +157,7 @@ def _label_rows(ax: Axes, rows: list[_Row], headers: dict[str, int]) -> None:
         ax.text(
             0.02,
             y,
-            printed(policy),
+            spoken(policy),
             transform=ax.get_yaxis_transform(),
             va="center",
             fontsize=SMALL,
@@ -176,108 +173,35 @@ def _label_rows(ax: Axes, rows: list[_Row], headers: dict[str, int]) -> None:
     in_thousandths(ax.xaxis)
 
 
-def plot_interaction_rows(
-    interactions: pd.DataFrame,
-    policy: str = "ecg-on-demand",
-    metric: str = "nll",
-    ax: Axes | None = None,
-    baseline: str = "controlled",
-    evaluator: str = "strong",
-    robust: str = "mask-robust",
-    limit: float | None = None,
-) -> Axes:
-    """Figure 3(a, b): 10³ · I of a policy over budgets, as the reference or the evaluator varies.
-
-    ``limit`` is the size of I at which the colour is fullest; give the same to panels that are compared.
-    """
-    role = shown_role(interactions)
-    rows = rows_of(interactions, role=role, policy=policy, metric=metric, baseline_evaluator=baseline)
-    kinds = {
-        "own\nreferences": (evaluator, OWN),
-        f"both: {baseline}\nreferences": (evaluator, baseline),
-        f"both: {evaluator}\nreferences": (evaluator, evaluator),
-        f"{robust},\n{baseline} ref.": (robust, baseline),
-    }
-    parts = {name: rows_of(rows, evaluator=kind[0], reference=kind[1]) for name, kind in kinds.items()}
-    parts = {name: part for name, part in parts.items() if len(part)}
-    ax = axes(ax, 1.2 * COLUMN, 0.9 + 0.4 * len(parts))
-    if not parts:
-        return say_nothing(ax, f"{printed(metric)} interactions of {printed(policy)}")
-    budgets = budgets_in(pd.concat(parts.values()))
-    values = np.array([[_cell(part, k)[0] for k in budgets] for part in parts.values()])
-    scale = limit or float(np.nanmax(np.abs(values))) or 1.0
-    ax.pcolormesh(np.ma.masked_invalid(values), cmap=_SCALE, vmin=-scale, vmax=scale, edgecolors="white", linewidth=1.5)
-    for row, part in enumerate(parts.values()):
-        for column, k in enumerate(budgets):
-            ax.text(
-                column + 0.5,
-                row + 0.5,
-                _cell_text(*_cell(part, k)),
-                ha="center",
-                va="center",
-                fontsize=SMALL,
-                color=INK,
-                linespacing=1.2,
-            )
-    note = "10³ · I with its 95% interval; positive: adaptation fares worse"
-    dress(ax, f"{printed(policy)}: I in {printed(metric)}, {role} role", f"budget k (leads)\n{note}")
-    ax.set_xticks(np.arange(len(budgets)) + 0.5, [str(k) for k in budgets])
-    ax.set_yticks(np.arange(len(parts)) + 0.5, list(parts))
-    ax.tick_params(length=0)
-    ax.invert_yaxis()
-    ax.spines[:].set_visible(False)
-    return ax
-
-
-def _cell(part: pd.DataFrame, k: int) -> tuple[float, float, float]:
-    """I and its interval at a budget; missing where there is no row."""
-    found = rows_of(part, k=k)
-    if found.empty:
-        return np.nan, np.nan, np.nan
-    first = found.iloc[0]
-    return float(first["interaction"]), float(first["lo"]), float(first["hi"])
-
-
-def _cell_text(value: float, low: float, high: float) -> str:
-    if np.isnan(value):
-        return "–"
-    return f"{signed(1e3 * value, 1)}\n{_bounds(low, high)}"
-
-
-def _bounds(low: float, high: float) -> str:
-    """An interval of I in thousandths."""
-    return f"{1e3 * low:.1f}, {1e3 * high:.1f}".replace("-", "−")
-
-
 def plot_policy_contrasts(
     contrasts: pd.DataFrame,
-    evaluator: str = "strong",
+    evaluator: str | None = None,
     metric: str = "nll",
     ax: Axes | None = None,
-    policies: Sequence[str] | None = ("ecg-on-demand", "mga", "strong-mga"),
+    policies: Sequence[str] | None = None,
 ) -> Axes:
     """Figure 3(c, d): D of policies over budgets under one evaluator, against its own references.
 
     ``policies`` names whom to show, None everybody. Intervals are for gaps to the fixed set, not between policies.
     """
-    role = shown_role(contrasts)
+    role, evaluator = shown_role(contrasts), reader_of(contrasts, evaluator)
     rows = rows_of(_own(rows_of(contrasts, role=role)), evaluator=evaluator, metric=metric)
     shown = policies_in(rows, policies)
     alone = ax is None
     ax = axes(ax, COLUMN, 2.8)
     if not shown:
-        return say_nothing(ax, f"{printed(metric)} contrasts under the {evaluator} evaluator")
+        return say_nothing(ax, f"{spoken(metric)} contrasts{where(evaluator)}")
     rows = rows[rows["policy"].isin(shown)]
     budgets = budgets_in(rows)
     for index, (policy, style) in enumerate(styles(shown).items()):
         arm = rows_of(rows, policy=policy).sort_values("k")
         x = np.array([budgets.index(k) for k in arm["k"]]) + dodge(index, len(shown))
         ax.vlines(x, arm["lo"], arm["hi"], colors=style.colour, linewidths=1.1, zorder=3)
-        ax.plot(x, arm["delta"], style.marker, color=style.colour, markersize=4.2, zorder=4, label=printed(policy))
+        ax.plot(x, arm["delta"], style.marker, color=style.colour, markersize=4.2, zorder=4, label=spoken(policy))
     zero_line(ax)
     for between in range(1, len(budgets)):
         ax.axvline(between - 0.5, color=FAINT, linewidth=0.5, zorder=0)
-    title = f"{printed(metric)}, {evaluator} evaluator\n{role} role"
+    title = f"{spoken(metric)}, {evaluator_title(evaluator)}\n{role} role"
     dress(ax, title, "budget k (leads)", f"10³ · D ({_unit(metric)})\nnegative favours adaptation")
     ax.set_xticks(range(len(budgets)), [str(k) for k in budgets])
     ax.set_xlim(-0.5, len(budgets) - 0.5)
@@ -286,18 +210,58 @@ def plot_policy_contrasts(
     return ax
 
 
-def plot_controlled_effects(
-    contrasts: pd.DataFrame, metric: str = "nll", ax: Axes | None = None, evaluator: str = "controlled"
-) -> Axes:
-    """Effects of every policy over budgets under the evaluator that most of them were trained on."""
-    return plot_policy_contrasts(contrasts, evaluator, metric, ax, policies=None)
-
-
-def largest_interaction(interactions: pd.DataFrame, metric: str = "nll") -> float | None:
-    """The largest |I| of a metric in the shown role: one colour scale for panels that are compared."""
-    rows = rows_of(interactions, role=shown_role(interactions), metric=metric)
-    return float(rows["interaction"].abs().max()) if present_in(rows, "interaction") else None
-
-
 def _unit(metric: str) -> str:
-    return f"{printed(metric)}, nats" if metric == "nll" else printed(metric)
+    return f"{spoken(metric)}, nats" if metric == "nll" else spoken(metric)
+
+
+def bounds_text(low: float, high: float) -> str:
+    """An interval of I in thousandths."""
+    return f"{1e3 * low:.1f}, {1e3 * high:.1f}".replace("-", "−")
+
+
+def _two_evaluators(shown: Shown) -> Figure:
+    contrasts, interactions = shown.frame("contrasts"), shown.frame("interactions")
+    figure = Figure(layout="constrained")
+    panels = list(figure.subplots(1, len(METRICS)))
+    policies = shown.policies("contrasts", shown.plan.studied)
+    for ax, metric in zip(panels, METRICS, strict=True):
+        plot_paired_contrasts(contrasts, interactions, ax, metric, shown.baseline, shown.evaluator, policies)
+        if ax is not panels[0]:
+            ax.set_yticklabels([])
+    rows = max(len(ax.get_yticks()) for ax in panels) + len(policies)
+    figure.set_size_inches(PAGE, 1.2 + 0.16 * rows)
+    letter(panels)
+    shared_legend(figure, panels)
+    return figure
+
+
+def _baseline(shown: Shown) -> Figure:
+    figure = Figure(figsize=(PAGE, 2.9), layout="constrained")
+    panels = list(figure.subplots(1, len(METRICS)))
+    policies = shown.policies("contrasts", [*shown.plan.policies])
+    for ax, metric in zip(panels, METRICS, strict=True):
+        plot_policy_contrasts(shown.frame("contrasts"), shown.baseline, metric, ax, policies)
+    letter(panels)
+    shared_legend(figure, panels)
+    return figure
+
+
+FIGURES = (
+    Composition(
+        20,
+        "figure2",
+        "Adaptive minus fixed",
+        "Contrasts D of the studied policies at every budget in NLL, Brier and ECE under {readers}, with 95% "
+        "intervals, and, where there are two evaluators, the interaction I beside them. Negative D favours "
+        "adaptation.",
+        _two_evaluators,
+    ),
+    Composition(
+        60,
+        "baseline",
+        "Adaptive minus fixed, all policies under the first evaluator",
+        "Contrasts D of every policy over budgets in NLL, Brier and ECE under {baseline}, with 95% intervals. Negative "
+        "D favours adaptation.",
+        _baseline,
+    ),
+)
