@@ -1,6 +1,6 @@
 """Where a number stands among the results of a run. What is not there is missing, never an error."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +79,13 @@ class Findings:
         return any(
             "role" in frame.columns and (role,) in self._index(name, ("role",)) for name, frame in frames.items()
         )
+
+    def rows(self, name: str, **facts: Hashable) -> pd.DataFrame:
+        """The rows of a frame that have these values; none where it does not even have the column."""
+        frame = self.results.get(name, pd.DataFrame())
+        for column, value in facts.items():
+            frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
+        return frame
 
     def find(self, name: str, column: str = "value", **facts: object) -> Found:
         """``column`` of the first row of a frame that agrees with ``facts``, with ``lo`` and ``hi`` beside it."""

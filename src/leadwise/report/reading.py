@@ -4,100 +4,15 @@ An interval lies on a side of zero, or includes it; of many cells, some lie here
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-import pandas as pd
-
-from leadwise.analysis.contrasts import OWN
-from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, Findings, Found, side
-from leadwise.report.plots.drawing import rows_of
+from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, side
+from leadwise.findings.question import Cell
 from leadwise.report.wording import listing, number, spoken
-from leadwise.run.plan import Plan
 
 _SIDES = (ABOVE, INCLUDES, BELOW, NO_INTERVAL)
 FEW = 4
 """So many cells are named one by one."""
 _ALL = {1: "the only cell", 2: "both cells"}
-
-
-class Family(NamedTuple):
-    """Interactions between two evaluators, each contrast against its own references or both against the same."""
-
-    evaluator: str
-    baseline: str
-    reference: str = OWN
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What rows of ``interactions.csv`` say of it."""
-        return {"evaluator": self.evaluator, "baseline_evaluator": self.baseline, "reference": self.reference}
-
-
-class Question(NamedTuple):
-    """The cell that a study is about first of all."""
-
-    family: Family
-    policy: str
-    k: int
-    metric: str
-    planned: bool
-    """Whether the plan says so."""
-
-    @classmethod
-    def of(cls, plan: Plan, interactions: pd.DataFrame) -> "Question":
-        """The plan's primary interaction; else ECG-on-Demand in NLL at that of the budgets that is nearest four."""
-        for each in plan.hypotheses:
-            if (each.level, each.quantity) == ("primary", "interaction"):
-                family = Family(each.evaluator, each.baseline or "", each.reference)
-                return cls(family, each.policies[0], each.budgets[0], each.metrics[0], True)
-        family = Family("strong", "controlled")
-        compared = [int(k) for k in rows_of(interactions, **family.facts)["k"]] if len(interactions) else []
-        k = min(compared or plan.budgets, key=lambda k: (abs(k - 4), k))
-        return cls(family, "ecg-on-demand", k, "nll", False)
-
-    def cell(self, find: Findings, role: str) -> "Cell":
-        """Its estimates."""
-        return Cell.at(find, role, self.family, self.policy, self.k, self.metric)
-
-
-class Cell(NamedTuple):
-    """A policy at a budget: its contrast under the baseline and under the other evaluator, and their difference."""
-
-    policy: str
-    k: int
-    metric: str
-    before: Found
-    after: Found
-    change: Found
-    jointly: Found
-    """The change with its simultaneous interval."""
-
-    @classmethod
-    def at(cls, find: Findings, role: str, family: Family, policy: str, k: int, metric: str) -> "Cell":
-        """Look a cell up; what is not among the results is missing in it."""
-        evaluator, baseline, reference = family
-        before, after = (find.contrast(role, policy, each, k, metric, reference) for each in (baseline, evaluator))
-        facts: dict[str, object] = {"role": role, "policy": policy, "k": k, "metric": metric, **family.facts}
-        change, low, high = (
-            find.find("interactions", column, **facts)
-            for column in ("interaction", "lo_simultaneous", "hi_simultaneous")
-        )
-        return cls(policy, k, metric, before, after, change, Found(change.value, low.value, high.value))
-
-    @property
-    def reverses(self) -> bool:
-        """Whether the point estimates go from an advantage to a loss."""
-        return bool(self.before.value < 0 < self.after.value)
-
-    @property
-    def reverses_back(self) -> bool:
-        """Whether the point estimates go from a loss to an advantage."""
-        return bool(self.before.value > 0 > self.after.value)
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the two intervals lie on opposite sides of zero."""
-        return {side(self.before), side(self.after)} == {ABOVE, BELOW}
 
 
 def tally(cells: Sequence[Cell], arm: str) -> str:

@@ -19,8 +19,8 @@ from markupsafe import Markup
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.identity import PTBXL
 from leadwise.cohort.roles import SCORED
+from leadwise.findings.protocol import protocol_checks
 from leadwise.findings.verdicts import VERDICTS
-from leadwise.report.checks import protocol_checks
 from leadwise.report.figures import draw_figures
 from leadwise.report.latex import latex
 from leadwise.report.methods import describe_methods

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
+from leadwise.report.wording import estimate, listing, number, percent
 
 from leadwise.analysis.bootstrap import LEVEL
 from leadwise.cohort.roles import SCORED
@@ -14,7 +15,6 @@ from leadwise.evaluators.statistics import STATISTICS
 from leadwise.findings.estimates import Findings
 from leadwise.policies.learned import VALIDATION_SHARE
 from leadwise.report.reading import folds_in_words, several
-from leadwise.report.wording import estimate, listing, number, percent
 from leadwise.run.contents import RunContents
 from leadwise.run.history import scored_role
 

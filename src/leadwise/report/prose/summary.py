@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from itertools import product
 
 import pandas as pd
+from leadwise.report.plots.drawing import rows_of
+from leadwise.report.wording import estimate, listing, percent, spoken
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.roles import SCORED
 from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, Findings, Found, side
 from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.question import Cell, Family, Question
 from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, VERDICTS
-from leadwise.report.plots.drawing import rows_of
-from leadwise.report.reading import Cell, Family, Question, at_budgets, folds_in_words, names, several, share, tally
-from leadwise.report.wording import estimate, listing, percent, spoken
+from leadwise.report.reading import at_budgets, folds_in_words, names, several, share, tally
 from leadwise.run.contents import RunContents
 
 PROPER, CALIBRATION = ("nll", "brier"), ("ece",)
@@ -68,7 +69,7 @@ class _Story:
         self.contents, self.plan, self.role = contents, contents.plan, contents.role
         self.find = Findings(contents.results, contents.plan.roles)
         self.interactions = rows_of(contents.results.get("interactions", pd.DataFrame()), role=self.role)
-        question = Question.of(self.plan, self.interactions)
+        question = Question.of(self.plan, self.find, self.role)
         self.family, self.planned, self.primary = question.family, question.planned, question.cell(self.find, self.role)
         self.evaluator, self.baseline = (f"the {spoken(name)} evaluator" for name in self.family[:2])
         self.than_baseline = f"under {self.evaluator} than under the {spoken(self.family.baseline)} one"

@@ -99,7 +99,15 @@ def _value(value: float, leads: Any, column: str, unit: Any) -> Any:
 
 def _beside(rows: pd.DataFrame) -> list[str]:
     """Our number of another role, with its interval."""
-    names = ("orientation_role", "orientation", "orientation_leads", "column", "unit", "orientation_lo", "orientation_hi")
+    names = (
+        "orientation_role",
+        "orientation",
+        "orientation_leads",
+        "column",
+        "unit",
+        "orientation_lo",
+        "orientation_hi",
+    )
     said = zip(*(column_of(rows, name) for name in names), strict=True)
     return [
         f"{role}: {Estimate(_value(*each), lo, hi)}" if isinstance(role, str) and role else ""
