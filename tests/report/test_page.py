@@ -22,7 +22,7 @@ from leadwise.errors import InputError
 from leadwise.findings.hypotheses import hypotheses_frame
 from leadwise.findings.verdicts import VERDICTS
 from leadwise.report import page as page_module
-from leadwise.report.checks import Check
+from leadwise.findings.protocol import Check
 from leadwise.report.page import write_report
 from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import software_frame

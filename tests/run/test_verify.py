@@ -13,7 +13,7 @@ import pytest
 import rfc8785
 
 from leadwise.errors import InputError, LeadwiseError
-from leadwise.report.checks import protocol_checks
+from leadwise.findings.protocol import protocol_checks
 from leadwise.report.methods import describe_methods
 from leadwise.report.page.provenance import hash_frames, software_frame
 from leadwise.run.bundle import Bundle

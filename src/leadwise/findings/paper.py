@@ -9,6 +9,7 @@ patients their errors are shared, and no test is made of it. Where they are of o
 z = difference / sqrt(s² + s²'), each s the width of a 95% interval over 2 × 1.96.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leadwise.findings.estimates import Findings
+from leadwise.findings.estimates import Findings, Found
 
 KEYS = (
     *("role", "policy", "versus", "evaluator", "baseline_evaluator", "reference", "reference_evaluator"),
@@ -25,8 +26,6 @@ KEYS = (
 )
 """Columns by which numbers are found in the tables of a run; each table has some of them."""
 
-_NUMBERS = ("published", "published_lo", "published_hi", "ours", "ours_lo", "ours_hi")
-_BESIDE = ("orientation", "orientation_lo", "orientation_hi")
 COLUMNS = (
     *("table", *KEYS, "column", "unit", "quantity", "where", "fold"),
     *("published", "published_leads", "published_lo", "published_hi", "ours", "ours_leads", "ours_lo", "ours_hi"),
@@ -65,17 +64,17 @@ def published_frame(
         Number of parameters of evaluators, by their names.
     """
     tables = {**results, "evaluators": pd.DataFrame((parameters or {}).items(), columns=["evaluator", "parameters"])}
-    if "role" in results.get("splits", ()):
+    if "role" in tables.get("splits", pd.DataFrame()):
         tables["splits"] = _with_total(results["splits"], roles)
     findings, frame = Findings(tables, roles), published_numbers()
-    frame["role"] = _roles(frame, {**roles, _TOTAL: sorted({fold for folds in roles.values() for fold in folds})})
+    frame["role"] = _roles(frame, roles)
     frame[["ours", "ours_leads", "ours_lo", "ours_hi"]] = _ours(findings, frame)
     missing = frame["ours"].isna() & frame["ours_leads"].isna()
 
     unscored = [fold for fold in SCORED_FOLDS if not findings.scored(findings.role(fold))]
-    beside = missing & frame["fold"].isin(unscored if findings.scored(AUDIT) else [])
-    orientation = _ours(findings, frame.assign(role=AUDIT)).where(beside)
-    frame[["orientation", "orientation_leads", "orientation_lo", "orientation_hi"]] = orientation
+    sealed = missing & frame["fold"].isin(unscored if findings.scored(AUDIT) else [])
+    columns = ["orientation", "orientation_leads", "orientation_lo", "orientation_hi"]
+    frame[columns] = _ours(findings, frame.assign(role=AUDIT)).where(sealed)
     beside = frame["orientation"].notna()
     frame["orientation_role"] = pd.Series(AUDIT, frame.index).where(beside)
     frame["patients"] = pd.Series(OTHERS, frame.index).where(beside).mask(frame["fold"].notna() & ~missing, SAME)
@@ -84,13 +83,12 @@ def published_frame(
 
 
 def published_numbers() -> pd.DataFrame:
-    """The published numbers as they ship with the package; what is no number is text, blank where there is none."""
-    numbers = ("published", "published_lo", "published_hi")
-    types = {**dict.fromkeys(numbers, "float"), "fold": "Int64", "k": "Int64", "chosen": "boolean", "signed": "boolean"}
-    empty: dict[str, list[str]] = {name: [""] for name in [*types, "published_leads"]}
+    """The published numbers as they ship with the package; keys that are text are blank where there is none."""
+    types = {"fold": "Int64", "k": "Int64", "chosen": "boolean", "signed": "boolean"}
+    types |= dict.fromkeys(("published", "published_lo", "published_hi"), "float64")
+    missing = {name: [""] for name in (*types, "published_leads")}
     with (files("leadwise") / "published" / "numbers.csv").open(encoding="utf-8") as file:
-        text = dict.fromkeys((*KEYS, "table", "column", "folds", "unit", "where", "quantity", "published_leads"), "str")
-        return pd.read_csv(file, dtype={**text, **types}, keep_default_na=False, na_values=empty)
+        return pd.read_csv(file, dtype=defaultdict(lambda: "str", types), keep_default_na=False, na_values=missing)
 
 
 _TOTAL = "total"
@@ -105,45 +103,49 @@ def _with_total(splits: pd.DataFrame, roles: Mapping[str, Sequence[int]]) -> pd.
 
 def _roles(numbers: pd.DataFrame, roles: Mapping[str, Sequence[int]]) -> list[str | None]:
     """The role of ours that has the fold of each number, or has just its folds; blank where it is of no fold."""
+    of_folds = {tuple(sorted(own)): role for role, own in roles.items()}
+    of_folds.setdefault(tuple(sorted(fold for own in roles.values() for fold in own)), _TOTAL)
+    of_fold = {fold: role for role, own in roles.items() for fold in own}
 
     def role(fold: Any, folds: str) -> str | None:
         if folds:
-            return next((name for name, own in roles.items() if sorted(own) == [*map(int, folds.split())]), None)
-        return "" if pd.isna(fold) else next((name for name, own in roles.items() if fold in own), None)
+            return of_folds.get(tuple(map(int, folds.split())))
+        return "" if pd.isna(fold) else of_fold.get(fold)
 
     return [role(fold, folds) for fold, folds in zip(numbers["fold"], numbers["folds"], strict=True)]
 
 
 def _ours(findings: Findings, numbers: pd.DataFrame) -> pd.DataFrame:
     """Our number for each published one, or our lead set, and the bounds of its interval."""
-    of_table = {name: rows.dropna(axis=1, how="all").ne("").any() for name, rows in numbers.groupby("table")}
-    keys = {name: [key for key in KEYS if used.get(key, key == "role")] for name, used in of_table.items()}
+    keys = numbers[list(KEYS)]
+    of_a_role = numbers["fold"].notna() | numbers["folds"].ne("")
+    used = (keys.notna() & ~keys.isin([""])).assign(role=of_a_role).groupby(numbers["table"]).any()
     rows = []
     for row in numbers.to_dict("records"):
-        found = findings.find(row["table"], row["column"], **{key: row[key] for key in keys[row["table"]]})
-        if row["unit"]:
-            scale = 100.0 if row["unit"] == "percent" else findings.find("splits", "patients", role=row["role"]).value
-            found = type(found)(*(scale * each for each in found))
-            found = found if row["unit"] == "percent" else type(found)(*np.round(found))
-        value, lo, hi = found if row["column"] in _WITH_INTERVAL else found.without_interval()
-        rows.append((np.nan, value, lo, hi) if isinstance(value, str) else (value, np.nan, lo, hi))
-    columns = ["value", "leads", "lo", "hi"]
-    return pd.DataFrame(rows, index=numbers.index, columns=columns).astype({"leads": object})
+        facts = {key: row[key] for key in used.columns[used.loc[row["table"]]]}
+        found = findings.find(row["table"], row["column"], **facts)
+        if row["column"] not in _WITH_INTERVAL:
+            found = found.without_interval()
+        if row["unit"] == "percent":
+            found = Found(*(100 * each for each in found))
+        elif row["unit"]:  # a share of the role's patients
+            everyone = findings.find("splits", "patients", role=row["role"]).value
+            found = Found(*(float(np.round(everyone * each)) for each in found))
+        leads = found.value if isinstance(found.value, str) else None
+        rows.append((np.nan if leads else found.value, leads, found.lo, found.hi))
+    return pd.DataFrame(rows, numbers.index, ["value", "leads", "lo", "hi"]).astype({"leads": object})
 
 
 def _compared(frame: pd.DataFrame) -> dict[str, "pd.Series[Any]"]:
-    """How our numbers agree with the published ones."""
-    ours = frame[list(_NUMBERS)]
-    same = np.sign(frame["ours"]) == np.sign(frame["published"])
+    """How our numbers agree with the published ones, or how far those for orientation are from them."""
+    said, ours, beside = (frame[each] for each in ("published", "ours", "orientation"))
     overlap = (frame["published_lo"] <= frame["ours_hi"]) & (frame["ours_lo"] <= frame["published_hi"])
-    beside = frame["orientation"].notna()
-    difference = frame["orientation"].where(beside, frame["ours"]) - frame["published"]
-    widths = [(frame[f"{arm}_hi"] - frame[f"{arm}_lo"]) / (2 * 1.96) for arm in ("published", "orientation")]
+    both = frame[["published_lo", "published_hi", "ours_lo", "ours_hi"]].notna().all(axis=1)
+    first, second = ((frame[f"{arm}_hi"] - frame[f"{arm}_lo"]) / (2 * 1.96) for arm in ("published", "orientation"))
+    difference = beside.fillna(ours) - said
     return {
-        "same_sign": same.astype("boolean").where(frame["signed"].notna() & ours["ours"].notna()),
-        "intervals_overlap": overlap.astype("boolean").where(
-            ours[["published_lo", "published_hi", "ours_lo", "ours_hi"]].notna().all(axis=1)
-        ),
+        "same_sign": (np.sign(ours) == np.sign(said)).astype("boolean").where(frame["signed"].notna() & ours.notna()),
+        "intervals_overlap": overlap.astype("boolean").where(both),
         "difference": difference,
-        "z": difference / np.hypot(*widths),
+        "z": difference / np.hypot(first, second),
     }

@@ -19,8 +19,8 @@ from markupsafe import Markup
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.identity import PTBXL
 from leadwise.cohort.roles import SCORED
+from leadwise.findings.protocol import protocol_checks
 from leadwise.findings.verdicts import VERDICTS
-from leadwise.report.checks import protocol_checks
 from leadwise.report.figures import draw_figures
 from leadwise.report.names import spoken, the_evaluator, the_other
 from leadwise.report.numbers import estimate, listing, number

@@ -49,7 +49,8 @@ def _orientation(role: Any, cells: Any, holding: Any, contradicted: Any) -> str:
 
 
 def _cells(view: View) -> ReportTable:
-    columns = same("claim", "cell", "role", "decides", "policy", "evaluator", "reference", "k", "metric")
+    columns = same("claim", "cell", "role", "decides", "policy") | {"versus": "minus policy", "evaluator": "evaluator"}
+    columns |= {"baseline": "minus evaluator", "reference": "references", "k": "k", "metric": "metric"}
     return view.table(
         "claim-cells",
         "Cells that decide the claims",

@@ -8,11 +8,8 @@ import pandas as pd
 
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import LeadwiseError, one_line
+from leadwise.findings.recompute import recomputed_cell
 from leadwise.leads import LEADS
-from leadwise.report.plots.drawing import rows_of
-from leadwise.report.reading import several
-from leadwise.report.recomputed import recomputed_cell
-from leadwise.report.wording import listing, number, spoken
 from leadwise.run.contents import RunContents
 from leadwise.run.history import CENSUS, History, scored_role
 from leadwise.run.ledger import Begin, Software
@@ -23,8 +20,6 @@ from leadwise.store import changed_files, file_sha256
 State = Literal["passed", "failed", "not applicable"]
 Answer = tuple[State, str]
 
-UNANCHORED = ("random-subset",)
-"""Policies that do not begin with the common first lead."""
 BITS = ("numpy", "torch", "cpu", "threads")
 """Software and machine that decide the last bits of a result."""
 
@@ -83,13 +78,13 @@ def _patients(run: _Run) -> Answer:
         return "not applicable", "The results do not tell how many patients the roles share."
     shared = dict(zip(splits["role"], splits["shared_patients"].astype(int), strict=True))
     problems = [
-        f"The {role} role shares {several(count, 'patient')} with others." for role, count in shared.items() if count
+        f"The {role} role shares {_several(count, 'patient')} with others." for role, count in shared.items() if count
     ]
     seen = run.columns("records", "role", "patient").drop_duplicates()
     twice = int(seen["patient"].duplicated().sum())
-    problems += [f"Scored in two roles: {several(twice, 'patient')}."] * bool(twice)
-    patients = number(int(splits["patients"].sum()))
-    return _judged(problems, f"{patients} patients in {len(shared)} roles ({listing(shared)}), none in two.")
+    problems += [f"Scored in two roles: {_several(twice, 'patient')}."] * bool(twice)
+    patients = f"{int(splits['patients'].sum()):,}"
+    return _judged(problems, f"{patients} patients in {len(shared)} roles ({', '.join(shared)}), none in two.")
 
 
 def _ledger(run: _Run) -> Answer:
@@ -102,9 +97,7 @@ def _ledger(run: _Run) -> Answer:
             problems.append(f"It has {len(history)} receipts, but the manifest knows {known.receipts}.")
         elif history.first(known.receipts).head != known.head:
             problems.append(f"Receipt {known.receipts} is not the one that the manifest names as head.")
-    return _judged(
-        problems, f"{number(len(run.history))} receipts before that of this report, head {run.history.head}."
-    )
+    return _judged(problems, f"{len(run.history):,} receipts before that of this report, head {run.history.head}.")
 
 
 def _seal(run: _Run) -> Answer:
@@ -116,11 +109,11 @@ def _seal(run: _Run) -> Answer:
         problems.append("The plan opens the sealed fold of PTB-XL to a role that is used before the freeze.")
     looked = {role: chronology.times_earlier(role) for role in SCORED}
     if looked["evaluation"] and chronology.frozen is not None:
-        times = several(looked["evaluation"], "time")
+        times = _several(looked["evaluation"], "time")
         problems.append(f"The evaluation role had been scored {times} with other bundles when this one was frozen.")
-    detail = f"Scored after the freeze: {listing(_told(chronology.scorings)) or 'nothing'}."
+    detail = f"Scored after the freeze: {_told(chronology.scorings) or 'nothing'}."
     if looked["audit"]:
-        detail += f" The audit role had been scored {several(looked['audit'], 'time')} with earlier bundles."
+        detail += f" The audit role had been scored {_several(looked['audit'], 'time')} with earlier bundles."
     return _judged(problems, detail)
 
 
@@ -129,11 +122,11 @@ def _selection(run: _Run) -> Answer:
     if not searches:
         return _nothing_fitted(run, "no search for references")
     problems = [
-        f"{each.stage} (receipt {each.number}) read {listing(sorted(each.roles)) or 'no role'}."
+        f"{each.stage} (receipt {each.number}) read {', '.join(sorted(each.roles)) or 'no role'}."
         for each in searches
         if set(each.roles) != {"selection"}
     ]
-    return _judged(problems, f"Searches for references: {number(len(searches))}, all on the selection role alone.")
+    return _judged(problems, f"Searches for references: {len(searches):,}, all on the selection role alone.")
 
 
 def _nothing_after(run: _Run) -> Answer:
@@ -146,9 +139,7 @@ def _nothing_after(run: _Run) -> Answer:
         if not scored_role(each.stage)
     ]
     since = f"receipt {chronology.frozen.number}"
-    return _judged(
-        problems, f"Since the freeze ({since}) there was scoring only: {listing(_told(chronology.scorings))}."
-    )
+    return _judged(problems, f"Since the freeze ({since}) there was scoring only: {_told(chronology.scorings)}.")
 
 
 def _cardinality(run: _Run) -> Answer:
@@ -160,21 +151,22 @@ def _cardinality(run: _Run) -> Answer:
         for row in wrong.head(3).itertuples()
     ]
     if len(wrong) > 3:
-        problems.append(f"And {number(len(wrong) - 3)} more.")
+        problems.append(f"And {len(wrong) - 3:,} more.")
     repeated = int(frame.duplicated(["role", "policy", "k", "id"]).sum())
-    problems += [f"{number(repeated)} records have two allocations of a policy at the same k."] * bool(repeated)
-    return _judged(problems, f"All {number(len(frame))} allocations have exactly k different leads.")
+    problems += [f"{repeated:,} records have two allocations of a policy at the same k."] * bool(repeated)
+    return _judged(problems, f"All {len(frame):,} allocations have exactly k different leads.")
 
 
 def _first_lead(run: _Run) -> Answer:
     frame = run.results["allocations"]
-    frame = frame[~frame["policy"].isin(UNANCHORED)]
+    unanchored = [name for name, policy in run.bundle.policies.items() if policy.first_lead is None]
+    frame = frame[~frame["policy"].isin(unanchored)]
     first = frame.assign(first=frame["leads"].str.split().str[0])
     different = first.groupby(["role", "id"])["first"].nunique() > 1
-    problems = [f"Policies begin with different leads for {several(int(different.sum()), 'record')}."] * bool(
+    problems = [f"Policies begin with different leads for {_several(int(different.sum()), 'record')}."] * bool(
         different.any()
     )
-    policies, leads = listing(sorted(map(spoken, frame["policy"].unique()))), listing(sorted(first["first"].unique()))
+    policies, leads = (", ".join(sorted(names.unique())) for names in (frame["policy"], first["first"]))
     return _judged(problems, f"{policies} begin alike: {leads}.")
 
 
@@ -182,10 +174,10 @@ def _resample(run: _Run) -> Answer:
     plan, problems, told = run.plan.bootstrap, list[str](), list[str]()
     replicates = run.columns("replicates", "role", "replicate")
     for role in run.contents.scored:
-        cells = sum(len(rows_of(run.results[name], role=role)) for name in ("contrasts", "interactions"))
+        cells = sum(int((run.results[name]["role"] == role).sum()) for name in ("contrasts", "interactions"))
         counts = replicates[replicates["role"] == role]["replicate"].value_counts()
         if sorted(counts.index) != list(range(plan.replicates)) or set(counts) != {cells}:
-            wanted = f"{number(plan.replicates)} replicates"
+            wanted = f"{plan.replicates:,} replicates"
             problems.append(f"Not every contrast and interaction of the {role} role has {wanted}.")
     patients = dict(zip(run.results["splits"]["role"], run.results["splits"]["patients"], strict=True))
     drawn = {row.role: row for row in run.results["resamples"].itertuples()} if "resamples" in run.results else {}
@@ -196,10 +188,10 @@ def _resample(run: _Run) -> Answer:
         else:
             told.append(f"{role} {row.sha256}")
     said = f" SHA-256 of the multiplicities: {', '.join(told)}." if told else ""
-    roles = listing(run.contents.scored)
+    roles = ", ".join(run.contents.scored)
     return _judged(
         problems,
-        f"{number(plan.replicates)} replicates of every contrast and interaction, {roles}, seed {plan.seed}.{said}",
+        f"{plan.replicates:,} replicates of every contrast and interaction, {roles}, seed {plan.seed}.{said}",
     )
 
 
@@ -229,7 +221,7 @@ def _machine(run: _Run) -> Answer:
         for name in sorted(Software.model_fields)
     }
     problems = [
-        f"Receipts tell of several: {name} {listing(several[name])}." for name in BITS if len(several[name]) > 1
+        f"Receipts tell of several: {name} {', '.join(several[name])}." for name in BITS if len(several[name]) > 1
     ]
     said = ", ".join(f"{name} {' or '.join(values)}" for name, values in several.items() if any(values))
     return _judged(problems, f"{said[0].upper()}{said[1:]}.")
@@ -246,7 +238,7 @@ def _hypotheses(run: _Run) -> Answer:
         problems.append("plan.toml is not the plan that was frozen.")
     first = run.chronology.scorings[0] if run.chronology.scorings else None
     told = f"{run.chronology.freeze_in_words}; scoring began at {first.when}" if first else ""
-    return _judged(problems, f"The bundle with the plan's {several(count, 'hypothesis')} was {told}.")
+    return _judged(problems, f"The bundle with the plan's {_several(count, 'hypothesis')} was {told}.")
 
 
 def _training_roles(run: _Run) -> Answer:
@@ -254,11 +246,11 @@ def _training_roles(run: _Run) -> Answer:
     if not fitting:
         return _nothing_fitted(run, "no training")
     problems = [
-        f"{each.stage} (receipt {each.number}) was given the {listing(sorted(each.roles.keys() & set(SCORED)))} role."
+        f"{each.stage} (receipt {each.number}) was given the {', '.join(sorted(each.roles.keys() & set(SCORED)))} role."
         for each in fitting
         if each.stage != CENSUS and each.roles.keys() & set(SCORED)
     ]
-    return _judged(problems, f"{number(len(fitting))} stages before the scoring, none of them given a scored role.")
+    return _judged(problems, f"{len(fitting):,} stages before the scoring, none of them given a scored role.")
 
 
 def _nothing_fitted(run: _Run, what: str) -> Answer:
@@ -268,8 +260,14 @@ def _nothing_fitted(run: _Run, what: str) -> Answer:
     return "failed", f"The ledger tells of {what}."
 
 
-def _told(receipts: Sequence[Begin]) -> Iterator[str]:
-    return (f"{scored_role(each.stage)} (receipt {each.number})" for each in receipts)
+def _told(receipts: Sequence[Begin]) -> str:
+    return ", ".join(f"{scored_role(each.stage)} (receipt {each.number})" for each in receipts)
+
+
+def _several(count: int, thing: str) -> str:
+    """How many, in the plural where it is due."""
+    plural = {"hypothesis": "hypotheses"}.get(thing, f"{thing}s")
+    return f"{count:,} {thing if count == 1 else plural}"
 
 
 _CHECKS: tuple[tuple[str, str, Callable[[_Run], Answer]], ...] = (
@@ -308,8 +306,8 @@ _CHECKS: tuple[tuple[str, str, Callable[[_Run], Answer]], ...] = (
     ),
     (
         "All deployable policies begin with the same lead",
-        "Nothing is known of a record before its first lead, so that lead must not depend on the policy. Random "
-        "subsets are a control and begin anywhere.",
+        "Nothing is known of a record before its first lead, so that lead must not depend on the policy. Policies "
+        "that have none, such as a control that draws subsets, begin anywhere.",
         _first_lead,
     ),
     (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leadwise.report.methods import describe_methods
-from leadwise.report.recomputed import recomputed_cell
+from leadwise.findings.recompute import recomputed_cell
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis

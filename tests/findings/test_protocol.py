@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from leadwise.report.checks import Check, protocol_checks
+from leadwise.findings.protocol import Check, protocol_checks
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
 from leadwise.study.run import evaluate_bundle
