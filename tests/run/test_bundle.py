@@ -5,13 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from leadwise.study.execute import find_plan
 
 from leadwise.cohort.identity import Identity
 from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, pretrained_bundle, write_bundle
 from leadwise.run.plan import read_plan
 from leadwise.store import file_sha256
+from leadwise.study.execute import find_plan
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leadwise.study.execute import evaluate_bundle, find_plan, run_study
 
 from analysis.coverage import Reader, records_of
 from leadwise.cohort.cohort import Cohort
@@ -19,6 +18,7 @@ from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
+from leadwise.study.execute import evaluate_bundle, find_plan, run_study
 from leadwise.study.feasibility import check_bundle, check_plan, network_parameters, plan_complaints
 from leadwise.study.forecast import forecast
 from study.test_run import PLAN, finished_run

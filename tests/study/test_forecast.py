@@ -4,11 +4,11 @@ from math import comb
 from pathlib import Path
 
 import pytest
-from leadwise.study.execute import find_plan
 from leadwise.study.stages import search_stage, stages
 
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
+from leadwise.study.execute import find_plan
 from leadwise.study.feasibility import role_sizes
 from leadwise.study.forecast import COHORT, amounts, calibrate, disk_use, forecast
 from study.test_run import PLAN, finished_run

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.stages import Study, stages
 
 from leadwise.cohort.ptbxl import read_ptbxl
@@ -23,6 +22,7 @@ from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
+from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.forecast import forecast
 from leadwise.study.status import run_status
 from receipts import receipt_facts

@@ -5,13 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from leadwise.study.execute import evaluate_bundle, run_study
 
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import OUTPUTS, Runner, Stage, Work
+from leadwise.study.execute import evaluate_bundle, run_study
 from leadwise.study.status import run_status
 from receipts import receipt_facts
 from study.test_run import PLAN, finished_run, planned

@@ -35,8 +35,8 @@ def run(
     """
     from leadwise.run.plan import read_plan
     from leadwise.run.stage_names import scoring_stage
-    from leadwise.study.forecast import forecast
     from leadwise.study.execute import find_plan, run_study
+    from leadwise.study.forecast import forecast
 
     if cohort is None and "LEADWISE_PTBXL" in os.environ and read_plan(find_plan(plan)).cohort.kind == "ptbxl":
         cohort = Path(os.environ["LEADWISE_PTBXL"])

@@ -261,7 +261,7 @@ def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, p
     searched = [bundle.references[name].frame for name in bundle.plan.evaluators if name in bundle.references]
     frames["references"] = pd.concat(searched, ignore_index=True) if searched else TABLES["references"].frame()
     facts = {
-        f"{name} parameters": evaluator.parameters
+        name: evaluator.parameters
         for name, evaluator in bundle.evaluators.items()
         if hasattr(evaluator, "parameters")
     }
