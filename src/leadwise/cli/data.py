@@ -27,15 +27,16 @@ def check_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read and verify every record of DIR; print the cohort role by role, and oddities in its signals."""
-    from leadwise.cohort.check import check
+    from leadwise.cohort.census import check_cohort
     from leadwise.cohort.ptbxl import read_ptbxl
-    from leadwise.run.plan import Plan, read_plan
+    from leadwise.cohort.roles import PTBXL_ROLES
+    from leadwise.run.plan import read_plan
 
     if out:
         _check_pictures_place(out)
-    roles = (read_plan(plan) if plan else Plan()).cohort_roles()
+    roles = read_plan(plan).cohort_roles() if plan else PTBXL_ROLES
     cohort = read_ptbxl(directory, roles, anew=True)
-    result = check(cohort)
+    result = check_cohort(cohort)
     if as_json:
         print(json.dumps(result, indent=2))
     else:

@@ -42,6 +42,11 @@ class Frames(Mapping[str, pd.DataFrame]):
         return len(self._files)
 
 
+def read_run(path: str | Path) -> "RunContents":
+    """A run whose results are there: its plan, bundle, receipts and tables, each table read when it is asked for."""
+    return RunContents.read(path)
+
+
 def read_cohort(history: History) -> Identity:
     """The cohort that a run read last, as its ledger tells."""
     try:
@@ -83,7 +88,7 @@ class RunContents:
         bundle, frames = Bundle(directory.bundle), Frames(directory.results)
         if "contrasts" not in frames:
             raise InputError(f"{directory.results}/contrasts.parquet is missing; run the plan again, {_AGAIN}")
-        if "claims" in frames and "contradicted" not in frames["claims"]:
+        if "published" in frames and "table" not in frames["published"]:
             raise InputError(
                 f"{directory.results} was written by an earlier version of leadwise; carry out the same command again, "
                 f"{_AGAIN}"

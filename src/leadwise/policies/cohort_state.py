@@ -1,0 +1,153 @@
+"""A control: the same policy for everybody, so that what is left of its advantage is not due to the patient."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError, PlanError
+from leadwise.evaluators.contract import Fitted
+from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
+from leadwise.leads import LeadSet, lead_index, mask_bits
+from leadwise.policies.contract import Material, Policy, register_policy
+from leadwise.policies.learned import FORMAT, named, read_policy
+from leadwise.policies.observation import Observation
+from leadwise.registry import Settings
+from leadwise.store import check_tensors, whole_file, write_tensors
+
+
+class CohortStateSettings(Settings):
+    """What a plan says of a cohort-state control."""
+
+    of: str
+    """The policy that is fed the average state."""
+
+    @property
+    def policies(self) -> list[str]:
+        return [self.of]
+
+
+@register_policy("cohort-state")
+class CohortState(Fitted):
+    """A trained policy that is fed the training role's average state under the same mask: one set a budget.
+
+    Parameters
+    ----------
+    policy
+        The trained policy.
+    name
+        How it is called in results.
+    """
+
+    Settings = CohortStateSettings
+    kind = "cohort-state"
+    scores_are_gains = False
+
+    def __init__(self, policy: Any, name: str = "cohort-state") -> None:
+        self.policy, self.name = policy, name
+        self.first_lead, self.target = policy.first_lead, policy.target
+        self.state_evaluator = None  # its probabilities are averages, not this record's
+        self.budget_agnostic = getattr(policy, "budget_agnostic", False)
+
+    @classmethod
+    def make(cls, settings: CohortStateSettings, material: Material) -> "CohortState":
+        """Take the averages for a policy of the plan."""
+        policy = material.policies[settings.of]
+        if policy.state_evaluator is None:
+            raise PlanError(
+                f"'policies.{material.name}.of' is {settings.of}, which sees no probabilities, so it has no average "
+                "state to be fed; name a policy that does."
+            )
+        return cls(policy, material.name).fit(material.train)
+
+    def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
+        """Take the averages from the train role."""
+        self._scorer: Scorer | None = Scorer(self.policy.state_evaluator, train)
+        self.statistics_, _ = lead_moments(lead_statistics(train), train.available)
+        self.averages_: dict[int, Float64[np.ndarray, " l"]] = {}
+        return self
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """What the policy would choose for the average record, for each mask and set of available leads."""
+        both = np.stack([mask_bits(observation.mask), mask_bits(observation.available)], axis=1)
+        situations, inverse = np.unique(both, axis=0, return_inverse=True)
+        chosen = []
+        for acquired, available in situations.tolist():
+            mask = LeadSet(acquired).mask
+            average = Observation(
+                statistics=(self.statistics_ * mask[:, None])[None],
+                mask=mask[None],
+                available=LeadSet(available).mask[None],
+                probabilities=self._probabilities(acquired)[None] if acquired else None,
+                remaining=observation.remaining,
+                waveforms=_no_signal,
+            )
+            chosen.append(int(self.policy.choose(average)[0]))
+        return np.array(chosen)[inverse.ravel()]
+
+    def __repr__(self) -> str:
+        return f"<CohortState {self.name}: one set a budget, from {self.policy!r}>"
+
+    def _probabilities(self, bits: int) -> Float64[np.ndarray, " l"]:
+        """The training role's mean probabilities under a mask, over the records that have its leads.
+
+        Where none has them all, each record that has some of them is read with those.
+        """
+        if bits not in self.averages_:
+            if self._scorer is None:
+                raise InputError(
+                    f"{self.name} was saved without the averages for {LeadSet(bits)}: it can serve only records that "
+                    "have all leads; fit it again for others."
+                )
+            mask = LeadSet(bits).mask
+            masks = mask & self._scorer.records.available
+            whole = (masks == mask).all(axis=1)
+            has = np.flatnonzero(whole if whole.any() else masks.any(axis=1))
+            if not len(has):
+                raise InputError(f"No record that {self.name} was fitted on has {LeadSet(bits)}; fit it on others.")
+            self.averages_[bits] = self._scorer.pairs(has, masks[has]).mean(axis=0)
+        return self.averages_[bits]
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file: the averages that records with all leads need; the policy is saved on its own."""
+        everything = np.full((1, 12), True)
+        for budget in range(1, 13):
+            mask = np.zeros((1, 12), dtype=bool)
+            mask[0, lead_index(self.first_lead[0])] = True
+            for remaining in range(budget - 1, 0, -1):
+                state = Observation(np.zeros((1, 12, 10)), mask, everything, None, remaining, _no_signal)
+                mask[0, self.choose(state)[0]] = True
+        bits = sorted(self.averages_)
+        tensors = {
+            "statistics": self.statistics_,
+            "bits": np.array(bits),
+            "averages": np.array([self.averages_[b] for b in bits]),
+        }
+        write_tensors(
+            path, tensors, FORMAT, {"kind": self.kind, "settings": {"name": self.name}, "policy": self.policy.name}
+        )
+
+    @classmethod
+    def load(cls, path: Path, _evaluators: object, policies: Mapping[str, Policy]) -> "CohortState":
+        """Read what `save` wrote, around the same trained policy, which is found by name."""
+        with whole_file(path, "policy"):
+            tensors, facts = read_policy(path, cls.kind)
+            policy = named(facts["policy"], policies, path)
+            labels = len(policy.state_evaluator.labels)
+            due = {"bits": ("<i8", ("sets",)), "averages": ("<f8", ("sets", labels))}
+            check_tensors(tensors, due | {"statistics": ("<f8", (12, len(STATISTICS)))})
+            bits, averages = tensors["bits"], tensors["averages"]
+            if not (len(bits) and bits.min() > 0 and bits.max() < 4096 and averages.min() >= 0 and averages.max() <= 1):
+                raise ValueError("tensors 'bits' and 'averages' need lead sets and their probabilities")
+            control = cls(policy, **facts["settings"])
+            control._scorer, control.statistics_ = None, tensors["statistics"]
+            control.averages_ = dict(zip(bits.tolist(), averages, strict=True))
+        return control
+
+
+def _no_signal() -> np.ndarray:
+    return np.zeros((1, 12, 0))
