@@ -11,12 +11,11 @@ from leadwise.cohort.identity import Identity
 from leadwise.report.methods import describe_methods
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import Plan
-from study.test_run import finished_run
 
 
 @pytest.fixture(scope="module")
-def contents(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
-    return RunContents.read(finished_run(tmp_path_factory))
+def contents(finished: Path) -> RunContents:
+    return RunContents.read(finished)
 
 
 def with_plan(contents: RunContents, changed: Mapping[str, Any]) -> RunContents:

@@ -11,6 +11,7 @@ import pandas as pd
 from leadwise.cohort.identity import PTBXL, SYNTHETIC, Identity
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError, one_line
+from leadwise.notebook import html_table
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import read_receipts, receipt_sha256
@@ -70,7 +71,7 @@ def published_cohort(*cohorts: Identity) -> bool:
     return all(cohort.kind == PTBXL for cohort in cohorts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunContents:
     """A run whose results are there: its plan, frozen bundle, receipts and tables."""
 
@@ -102,6 +103,23 @@ class RunContents:
                 f"{_AGAIN}"
             )
         return cls(directory, bundle.plan, bundle, receipts, frames, read_cohort(receipts), bundle.cohort)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.directory.path}: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        """What was scored, with what, and which tables there are."""
+        contrasts = self.results["contrasts"]
+        facts = {
+            "cohort": self.cohort.title,
+            "roles scored": ", ".join(self.scored),
+            "evaluators": ", ".join(contrasts["evaluator"].unique()),
+            "policies": ", ".join(contrasts["policy"].unique()),
+            "budgets": ", ".join(map(str, self.plan.budgets)),
+            "tables in .results": ", ".join(self.results),
+            "directory": self.directory.path,
+        }
+        return html_table(self.title, (), facts.items())
 
     @cached_property
     def head(self) -> str:
