@@ -13,10 +13,13 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 if TYPE_CHECKING:
     from leadwise.analysis.bootstrap import PatientBootstrap as PatientBootstrap
-    from leadwise.analysis.contrasts import Readings as Readings
     from leadwise.analysis.contrasts import contrast as contrast
     from leadwise.analysis.contrasts import contrasts as contrasts
-    from leadwise.analysis.contrasts import interaction as interaction
+    from leadwise.analysis.contrasts import estimate_contrasts as estimate_contrasts
+    from leadwise.analysis.interactions import estimate_interactions as estimate_interactions
+    from leadwise.analysis.interactions import interaction as interaction
+    from leadwise.analysis.interactions import interactions as interactions
+    from leadwise.analysis.readings import Readings as Readings
     from leadwise.cohort.check import check as check
     from leadwise.cohort.cohort import Cohort as Cohort
     from leadwise.cohort.cohort import Records as Records
@@ -87,7 +90,7 @@ _HOME = {
     "PatientBootstrap": "analysis.bootstrap",
     "Policy": "policies.contract",
     "RandomSubset": "policies.controls",
-    "Readings": "analysis.contrasts",
+    "Readings": "analysis.readings",
     "Recipe": "evaluators.recipe",
     "Records": "cohort.cohort",
     "References": "references",
@@ -97,13 +100,16 @@ _HOME = {
     "check_policy": "policies.contract",
     "contrast": "analysis.contrasts",
     "contrasts": "analysis.contrasts",
+    "estimate_contrasts": "analysis.contrasts",
+    "estimate_interactions": "analysis.interactions",
     "evaluate_bundle": "study.run",
     "exhaustive_oracle": "policies.oracle",
     "export_onnx": "evaluators.onnx",
     "fetch_ptbxl": "cohort.fetch",
     "forecast": "study.forecast",
     "greedy_oracle": "policies.oracle",
-    "interaction": "analysis.contrasts",
+    "interaction": "analysis.interactions",
+    "interactions": "analysis.interactions",
     "list_evaluators": "evaluators.contract",
     "list_oracles": "policies.contract",
     "list_policies": "policies.contract",

@@ -177,6 +177,27 @@ class Scorer:
         return probabilities[:, self._columns].astype(np.float64, copy=False)
 
 
+class Scorers:
+    """Evaluators on some records, each prepared once: what one asker has had read is there for the next.
+
+    In the directory ``memory``, readings are kept as they are made, and found again.
+    """
+
+    def __init__(self, records: Records, memory: Path | None = None) -> None:
+        self.records, self.memory = records, memory
+        self._made: dict[str, Scorer] = {}
+
+    def of(self, evaluator: Any) -> Scorer:
+        """The scorer of an evaluator, made when it is first asked for."""
+        name = evaluator_name(evaluator)
+        if name not in self._made:
+            place = self.memory and self.memory / f"{name}-{self.records.sha256[:16]}.readings"
+            self._made[name] = Scorer(evaluator, self.records, remember=True, memory=place)
+        if self._made[name].evaluator is not evaluator:
+            raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
+        return self._made[name]
+
+
 class _FromSignals:
     """Feeds an evaluator that has no `prepare` from the recordings."""
 

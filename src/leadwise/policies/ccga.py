@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import Fitted
-from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.scoring import Scorers
 from leadwise.leads import lead_index
 from leadwise.policies.contract import register_policy
 from leadwise.policies.learned import (
@@ -24,7 +24,6 @@ from leadwise.policies.learned import (
     read_policy,
 )
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import memory_file
 from leadwise.policies.states import candidate_gains, random_states
 from leadwise.store import check_tensors, whole_file, write_tensors
 
@@ -73,13 +72,11 @@ class CCGA(Fitted):
         """
         rng = np.random.default_rng([self.seed, 2])
         ranking = [lead_index(lead) for lead in self.first_lead]
-        target = Scorer(self.target, train, memory=memory_file(memory, self.target, train))
+        scorers = Scorers(train, memory)
         states = random_states(train, ranking, self.states, self.budgets, rng)
-        same = self.state_evaluator is self.target
-        place = memory_file(memory, self.state_evaluator, train)
-        state = target if same else Scorer(self.state_evaluator, train, memory=place)
-        seen = state.pairs(states.positions, states.masks)
-        self._remember(_logits(seen), states.masks.sum(axis=1), candidate_gains(target, states))
+        seen = scorers.of(self.state_evaluator).pairs(states.positions, states.masks)
+        gains = candidate_gains(scorers.of(self.target), states)
+        self._remember(_logits(seen), states.masks.sum(axis=1), gains)
         return self
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:

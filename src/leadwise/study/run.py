@@ -29,7 +29,7 @@ from leadwise.run.verify import frozen_problems
 from leadwise.store import atomic_file, file_sha256, remove_drafts, replacing
 from leadwise.study.completeness import check_complete
 from leadwise.study.feasibility import check_bundle, check_plan
-from leadwise.study.results import RoleResults, write_frames
+from leadwise.study.scoring import RoleResults, write_frames
 from leadwise.study.stages import Study, stages
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.bootstrap import PatientBootstrap
-from leadwise.analysis.contrasts import Readings
+from leadwise.analysis.quality import quality_frame
+from leadwise.analysis.readings import Readings
+from leadwise.analysis.splits import split_frame
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
 from leadwise.evaluators.logistic import LogisticEvaluator
@@ -34,7 +36,6 @@ from leadwise.run.bundle import write_bundle
 from leadwise.run.plan import Plan, PoliciesPlan
 from leadwise.run.stage import Stage, Work
 from leadwise.store import read_tensors, write_tensors
-from leadwise.study.results import quality_frame, split_frame
 
 if TYPE_CHECKING:
     from leadwise.evaluators.training import Training
