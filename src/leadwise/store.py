@@ -254,15 +254,15 @@ def whole_file(path: Path, what: str) -> Iterator[None]:
     raise InputError(f"{path} is not a whole {what} ({reason}); save it again.")
 
 
-def read_format(path: Path) -> str | None:
-    """The format of a file that `write_tensors` wrote; None if it is no such file."""
+def read_facts(path: Path) -> dict[str, Any]:
+    """The facts in a file that `write_tensors` wrote, its format among them; none if it is no such file."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "numpy") as file:
-            return _facts(path, file.metadata()).get("format")
+            return _facts(path, file.metadata())
     except (OSError, SafetensorError):
-        return None
+        return {}
 
 
 def _facts(path: Path, header: dict[str, str] | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from leadwise.analysis.readings import Readings, readings_frame
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.leads import LeadSet
-from leadwise.policies.controls import RandomSubset
+from leadwise.policies.random_subset import RandomSubset
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.references import References
 

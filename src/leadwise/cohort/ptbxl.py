@@ -15,10 +15,12 @@ from jaxtyping import Int16
 
 from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
 from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort, table_sha256
+from leadwise.cohort.contract import register_cohort
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
 from leadwise.cohort.waveforms import read_waveforms
 from leadwise.errors import CohortError, LeadwiseWarning, one_line
 from leadwise.progress import progress
+from leadwise.registry import Settings
 from leadwise.store import file_sha256
 
 READER_VERSION = 2
@@ -89,6 +91,18 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
         as_read=facts["fingerprints"],
         table_as_read=table_sha256(arrays["ids"], arrays["patients"], arrays["folds"]),
     )
+
+
+@register_cohort("ptbxl")
+class PTBXLTree:
+    """PTB-XL, or any cohort in its layout, in a directory."""
+
+    Settings = Settings
+
+    @classmethod
+    def read(cls, _settings: Settings, directory: Path, roles: Roles) -> Cohort:
+        """See `read_ptbxl`."""
+        return read_ptbxl(directory, roles)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,12 +20,15 @@ from jaxtyping import Float, Int, Int16
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.conditions import CONDITIONS
+from leadwise.cohort.contract import register_cohort
 from leadwise.cohort.dipole import SAMPLES, SAMPLING_RATE, Recordings, frontal_axis, make_hearts, record, take
 from leadwise.cohort.ptbxl import MARK, read_ptbxl
+from leadwise.cohort.roles import Roles
 from leadwise.errors import CohortError
 from leadwise.leads import ELECTRODES, LEADS
 from leadwise.memory import too_large
 from leadwise.progress import progress
+from leadwise.registry import Count, Seed, Settings
 from leadwise.store import exclusive, naming
 
 FEWEST_RECORDS = 20
@@ -117,6 +120,38 @@ _LIMBS = ("RA", "LA", "LL")
 _STATIC_NOISE = {" , I-AVF,  ": _LIMBS, " , I-AVR,  ": ("RA",), " , alles,  ": ELECTRODES}
 _BASELINE_DRIFT = {" , V6": ("V6",), " , V1": ("V1",), " , II-AVF": ("LL",), " , alles": ELECTRODES}
 _BURST_NOISE = {"alles": ELECTRODES, "I-AVF": _LIMBS, "V1,V2": ("V1", "V2"), "V1": ("V1",)}
+
+
+class SyntheticSettings(Settings):
+    """What a plan says of a synthetic cohort."""
+
+    records: Count
+    seed: Seed = 1
+
+    def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
+        del sizes, labels, length
+        return {"records": memory_for(self.records)}
+
+    def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
+        del sizes
+        return {"recording": self.records}
+
+
+@register_cohort("synthetic")
+class SyntheticCohort:
+    """Recordings that a program makes up, in PTB-XL's layout."""
+
+    Settings = SyntheticSettings
+
+    @classmethod
+    def write(cls, settings: SyntheticSettings, directory: Path) -> None:
+        """See `write_synthetic`."""
+        write_synthetic(directory, settings.records, settings.seed)
+
+    @classmethod
+    def read(cls, _settings: SyntheticSettings, directory: Path, roles: Roles) -> Cohort:
+        """What was written."""
+        return read_ptbxl(directory, roles)
 
 
 def write_synthetic(directory: str | Path, records: int, seed: int) -> None:

@@ -1,6 +1,8 @@
 """What an evaluator is, which ones there are, and whether yours is one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, Protocol, runtime_checkable
 
 import numpy as np
@@ -8,6 +10,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import Complaints, InputError, one_line
+from leadwise.registry import Registry, Settings
 
 
 @runtime_checkable
@@ -46,34 +49,56 @@ class Prepared(Protocol):
         """Probabilities for the records at these positions of the records that were prepared."""
 
 
-Builder = Callable[[Records, Records], Any]
+@dataclass(frozen=True)
+class Material:
+    """What an evaluator of a plan is made from."""
 
-_BUILDERS: dict[str, Builder] = {}
-
-
-def register_evaluator(name: str) -> Callable[[Builder], Builder]:
-    """Make ``build(train, validation) -> Evaluator`` known under a name."""
-
-    def register(build: Builder) -> Builder:
-        _BUILDERS[name] = build
-        return build
-
-    return register
-
-
-def list_evaluators() -> list[str]:
-    """Names of all registered evaluators."""
-    import leadwise.evaluators.logistic
-    import leadwise.evaluators.network  # noqa: F401  both register their evaluators
-
-    return sorted(_BUILDERS)
+    name: str
+    """How it is called in results."""
+    train: Records
+    validation: Records
+    evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
+    """Those that its settings name."""
+    allocations: Mapping[str, Bool[np.ndarray, "budgets n 12"]] = field(default_factory=dict)
+    """What the policies that its settings name choose for the train role, as masks."""
+    directory: Path | None = None
+    """Where work is kept that a kill must not take."""
 
 
-def build_evaluator(name: str, train: Records, validation: Records) -> Any:
-    """Fit a registered evaluator."""
-    if name not in list_evaluators():
-        raise InputError(f"There is no evaluator '{name}'; there are {', '.join(list_evaluators())}.")
-    return _BUILDERS[name](train, validation)
+class EvaluatorKind(Protocol):
+    """A kind of evaluator that plans can name. Its instances are evaluators with ``name``, ``sha256`` and ``save``.
+
+    Optional: ``trials(settings, train, validation) -> {unit: (amount, work)}``, a little of each kind of work that
+    `Settings.cost` counts, so that a forecast can time it; ``reading``, the unit of its readings.
+    """
+
+    Settings: type[Settings]
+
+    @classmethod
+    def make(cls, settings: Any, material: Material) -> "SavedEvaluator":
+        """Fit, train or read one."""
+
+    @classmethod
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator]) -> "SavedEvaluator":
+        """Read what ``save`` wrote; ``evaluators`` are those that its settings name."""
+
+
+class SavedEvaluator(Evaluator, Protocol):
+    """An evaluator that can be kept."""
+
+    name: str
+
+    @property
+    def sha256(self) -> str:
+        """Hash of everything that decides its answers."""
+
+    def save(self, path: Path) -> None:
+        """Write one file."""
+
+
+EVALUATORS: Registry[type[EvaluatorKind]] = Registry("evaluator", "leadwise.evaluators", "leadwise.evaluators")
+register_evaluator = EVALUATORS.register
+list_evaluators = EVALUATORS.names
 
 
 def evaluator_name(evaluator: Any) -> str:

@@ -2,25 +2,46 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
+from pydantic import Field
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import Fitted, check_facts, register_evaluator
+from leadwise.evaluators.contract import Fitted, Material, check_facts, register_evaluator
 from leadwise.evaluators.masks import frozen_masks, random_masks
-from leadwise.evaluators.scoring import score
+from leadwise.evaluators.scoring import score, score_subsets
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
+from leadwise.leads import subsets
 from leadwise.metrics import calibration_line
+from leadwise.registry import Count, Seed, Settings, Trials
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
 FORMAT = "leadwise logistic evaluator 1"
 
 
+class LogisticSettings(Settings):
+    """What a plan says of a logistic evaluator; `LogisticEvaluator` explains each."""
+
+    class_weight: Literal["balanced", "none"] = "balanced"
+    repeats: Count = 4
+    strength: Annotated[float, Field(gt=0)] = 0.1
+    clip: Annotated[float, Field(gt=0)] = 3.0
+    seed: Seed = 20260901
+
+    def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
+        return {"logistic fit": sizes["train"] * self.repeats}
+
+    def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
+        del labels, length
+        return {"repeats": 4_200 * self.repeats * sizes.get("train", 0)}
+
+
+@register_evaluator("logistic")
 class LogisticEvaluator(Fitted):
     """One-vs-rest logistic regression on standardised statistics × mask, and the mask.
 
@@ -49,6 +70,8 @@ class LogisticEvaluator(Fitted):
         For the training masks.
     """
 
+    Settings = LogisticSettings
+    reading = "logistic reading"
     labels: Sequence[str]
     sampling_rate: float
 
@@ -67,6 +90,21 @@ class LogisticEvaluator(Fitted):
             raise InputError(f"'{', '.join(sorted(unknown))}' is no statistic; there are {', '.join(STATISTICS)}.")
         self.name, self.class_weight, self.statistics = name, class_weight, tuple(statistics)
         self.repeats, self.strength, self.clip, self.seed = repeats, strength, clip, seed
+
+    @classmethod
+    def make(cls, settings: LogisticSettings, material: Material) -> "LogisticEvaluator":
+        """Fit one on the train role."""
+        said = settings.model_dump() | {"class_weight": None if settings.class_weight == "none" else "balanced"}
+        return cls(material.name, **said).fit(material.train)
+
+    @classmethod
+    def trials(cls, settings: LogisticSettings, train: Records, _validation: Records) -> Trials:
+        """A fit, and readings of many lead sets at once."""
+        evaluator, sets = cls(repeats=settings.repeats), subsets(3)
+        return {
+            "logistic fit": (len(train) * settings.repeats, lambda: evaluator.fit(train)),
+            cls.reading: (len(sets) * len(train), lambda: score_subsets(evaluator, train, sets)),
+        }
 
     def fit(self, records: Records) -> "LogisticEvaluator":
         """Learn from a role, each record under ``repeats`` random masks, as far as it has the leads."""
@@ -138,11 +176,16 @@ class LogisticEvaluator(Fitted):
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings included."""
         tensors = {name: getattr(self, f"{name}_") for name in _TENSORS}
-        facts = {"settings": self._settings(), "labels": list(self.labels), "sampling_rate": self.sampling_rate}
+        facts = {
+            "kind": "logistic",
+            "settings": self._settings(),
+            "labels": list(self.labels),
+            "sampling_rate": self.sampling_rate,
+        }
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
-    def load(cls, path: Path) -> "LogisticEvaluator":
+    def load(cls, path: Path, _evaluators: object = None) -> "LogisticEvaluator":
         """Read what `save` wrote."""
         tensors, facts = read_tensors(path, FORMAT)
         with whole_file(path, "logistic evaluator"):
@@ -223,18 +266,3 @@ def _sigmoid(logits: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
         np.exp(logits, out=logits)
     logits += 1
     return np.reciprocal(logits, out=logits)
-
-
-@register_evaluator("controlled")
-def _controlled(train: Records, _validation: Records) -> LogisticEvaluator:
-    return LogisticEvaluator("controlled").fit(train)
-
-
-@register_evaluator("controlled-unbalanced")
-def _unbalanced(train: Records, _validation: Records) -> LogisticEvaluator:
-    return LogisticEvaluator("controlled-unbalanced", class_weight=None).fit(train)
-
-
-@register_evaluator("controlled-recalibrated")
-def _recalibrated(train: Records, validation: Records) -> LogisticEvaluator:
-    return _controlled(train, validation).recalibrated(validation, "controlled-recalibrated")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -14,9 +14,9 @@ from scipy.special import expit
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, right_one
-from leadwise.evaluators.contract import check_facts, register_evaluator
+from leadwise.evaluators.contract import check_facts
 from leadwise.evaluators.engines import BATCH, Engine, build_engine
-from leadwise.store import check_tensors, read_format, read_tensors, whole_file, write_tensors
+from leadwise.store import check_tensors, read_facts, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
     from leadwise.evaluators.masked_resnet import MaskedResNet1D
@@ -94,7 +94,7 @@ class NetworkEvaluator:
         """Write one safetensors file."""
         tensors = {"mean": self.mean, "scale": self.scale}
         tensors |= {f"weights.{name}": value for name, value in self.weights.items()}
-        facts = {name: getattr(self, name) for name in _SETTINGS}
+        facts = {"kind": "masked-resnet"} | {name: getattr(self, name) for name in _SETTINGS}
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
@@ -200,20 +200,21 @@ class _PreparedNetwork:
         return self.evaluator._read(self.evaluator.standardised(self.signals.millivolts(positions)), masks)
 
 
+def shipped_networks() -> Iterator[NetworkEvaluator]:
+    """Every network that ships, trained on PTB-XL's folds 1 to 6."""
+    return (NetworkEvaluator.load(path) for path in _shipped_files().values())
+
+
 def pretrained(name: str = "strong") -> NetworkEvaluator:
     """The network that ships under this name, trained on PTB-XL's folds 1 to 6."""
-    directory = Path(str(files("leadwise") / "pretrained" / "evaluators"))
-    networks = {path.stem: path for path in sorted(directory.glob("*.safetensors")) if read_format(path) == FORMAT}
+    networks = _shipped_files()
     if name not in networks:
         raise InputError(f"No network ships under the name '{name}'; {right_one(name, networks)}")
     return NetworkEvaluator.load(networks[name])
 
 
-@register_evaluator("strong")
-def _strong(train: Records, validation: Records) -> NetworkEvaluator:
-    """The shipped network, if these are the records that it was trained on; else a new one, which takes an hour."""
-    from leadwise.evaluators.training import Training
-
-    shipped = pretrained()
-    same = (shipped.facts.get("train"), shipped.facts.get("validation")) == (train.sha256, validation.sha256)
-    return shipped if same else Training(train, validation).run()
+def _shipped_files() -> dict[str, Path]:
+    directory = Path(str(files("leadwise") / "pretrained" / "evaluators"))
+    return {
+        path.stem: path for path in sorted(directory.glob("*.safetensors")) if read_facts(path).get("format") == FORMAT
+    }

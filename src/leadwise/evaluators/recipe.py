@@ -2,19 +2,13 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-LARGEST = 2**53 - 1
-"""The largest whole number that every reader of JSON keeps; receipts and artifacts write settings as canonical JSON."""
-Count = Annotated[int, Field(ge=1, le=LARGEST)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Amount = Annotated[float, Field(ge=0)]
+from leadwise.registry import LARGEST, Amount, Count, Part, Share
 
 
-class Recipe(BaseModel):
-    """Settings of a training; the defaults are the recipe of the shipped weights."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+class Recipe(Part):
+    """Part of a training; the defaults are the recipe of the shipped weights."""
 
     epochs: Count = 48
     batch: Count = 128

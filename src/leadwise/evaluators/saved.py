@@ -1,20 +1,20 @@
 """Evaluators that were saved, of whatever kind."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from leadwise.errors import InputError
-from leadwise.evaluators import logistic, network
-from leadwise.store import read_format
+from leadwise.evaluators.contract import EVALUATORS, Evaluator, SavedEvaluator
+from leadwise.store import read_facts
+
+_BEFORE = {"leadwise logistic evaluator 1": "logistic", "leadwise network evaluator 1": "masked-resnet"}
+"""Kinds of files that do not say their kind."""
 
 
-def load_evaluator(path: Path) -> Any:
-    """Read any evaluator's file."""
-    kinds: dict[str | None, Any] = {
-        logistic.FORMAT: logistic.LogisticEvaluator,
-        network.FORMAT: network.NetworkEvaluator,
-    }
-    found = read_format(path)
-    if found not in kinds:
-        raise InputError(f"{path} is no evaluator of leadwise; it holds '{found}'.")
-    return kinds[found].load(path)
+def load_evaluator(path: str | Path, evaluators: Mapping[str, Evaluator] | None = None) -> SavedEvaluator:
+    """Read any evaluator's file; ``evaluators`` are those that it is made from, if there are such."""
+    facts = read_facts(Path(path))
+    kind = facts.get("kind") or _BEFORE.get(str(facts.get("format")))
+    if kind is None:
+        raise InputError(f"{path} is no evaluator of leadwise; it holds '{facts.get('format')}'.")
+    return EVALUATORS.find(kind).load(Path(path), evaluators or {})

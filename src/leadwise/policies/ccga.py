@@ -1,6 +1,6 @@
 """Cohort-Conditional Greedy Acquisition: what did a lead gain in training records that looked like this one?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,24 +8,43 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from leadwise.cohort.cohort import Records
+from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import Fitted
+from leadwise.evaluators.contract import Evaluator, Fitted
 from leadwise.evaluators.scoring import Scorers
 from leadwise.leads import lead_index
-from leadwise.policies.contract import register_policy
+from leadwise.policies.contract import Material, register_policy
 from leadwise.policies.learned import (
     BUDGETS,
     FORMAT,
-    check_identity,
+    READINGS,
+    StatesSettings,
     checked_budgets,
     described,
     identity,
     ranking_of_all,
     read_policy,
+    trained_with,
 )
 from leadwise.policies.observation import Observation
 from leadwise.policies.states import candidate_gains, random_states
+from leadwise.registry import Count
 from leadwise.store import check_tensors, whole_file, write_tensors
+
+
+class CCGASettings(StatesSettings):
+    """What a plan says of CCGA."""
+
+    neighbours: Count = 200
+
+    def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
+        del sizes
+        return {f"read {self.target}": READINGS * self.states}
+
+    def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
+        scored = max((sizes[role] for role in SCORED if role in sizes), default=0)
+        near = min(self.neighbours, self.states)
+        return {**super().memory(sizes, labels, length), "neighbours": 220 * near * scored}
 
 
 @register_policy("ccga")
@@ -43,6 +62,7 @@ class CCGA(Fitted):
         How many training states a mean is taken over.
     """
 
+    Settings = CCGASettings
     kind = "ccga"
     scores_are_gains = True
     budget_agnostic = True
@@ -64,6 +84,21 @@ class CCGA(Fitted):
             raise InputError(f"A mean over {neighbours} neighbours is impossible; take one or more.")
         self.name, self.states, self.neighbours = name or self.kind, states, neighbours
         self.budgets, self.seed = checked_budgets(budgets), seed
+
+    @classmethod
+    def make(cls, settings: CCGASettings, material: Material) -> "CCGA":
+        """Fit one."""
+        policy = cls(
+            material.evaluators[settings.target],
+            material.ranking,
+            state_evaluator=material.evaluators[settings.state or settings.target],
+            name=material.name,
+            states=settings.states,
+            neighbours=settings.neighbours,
+            budgets=material.budgets,
+            seed=settings.seed,
+        )
+        return policy.fit(material.train, material.validation, material.directory)
 
     def fit(self, train: Records, _validation: Records | None = None, memory: Path | None = None) -> "CCGA":
         """Remember training states: their logits, number of leads, and every lead's gain.
@@ -108,12 +143,11 @@ class CCGA(Fitted):
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
-    def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "CCGA":
-        """Read what `save` wrote; the evaluators must be those it was trained with, by hash."""
-        target = state_evaluator if target is None else target
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "CCGA":
+        """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
-            check_identity(path, facts, state_evaluator=state_evaluator, target=target)
+            target, state_evaluator = trained_with(path, facts, evaluators)
             policy = cls(target, state_evaluator=state_evaluator, **facts["settings"])
             labels = len(state_evaluator.labels)
             due = {

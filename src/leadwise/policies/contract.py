@@ -1,16 +1,20 @@
 """What a policy is, which ones there are, and whether yours is one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import Complaints, InputError
+from leadwise.errors import Complaints
+from leadwise.evaluators.contract import Evaluator, SavedEvaluator
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import allocate, check_members, policy_name
+from leadwise.registry import Registry, Settings
 
 
 @runtime_checkable
@@ -35,33 +39,56 @@ class Policy(Protocol):
         """The index of the next lead for each record, among ``observation.candidates``."""
 
 
-Builder = Callable[..., Any]
+@dataclass(frozen=True)
+class Material:
+    """What a policy of a plan is made from."""
 
-_POLICIES: dict[str, Builder] = {}
-_ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}
+    name: str
+    """How it is called in results."""
+    train: Records
+    validation: Records
+    budgets: Sequence[int]
+    """Of the study."""
+    ranking: Sequence[str]
+    """Leads by how good they are alone; policies that have a first lead begin with the first one that a record has."""
+    evaluators: Mapping[str, SavedEvaluator] = field(default_factory=dict)
+    policies: Mapping[str, "SavedPolicy"] = field(default_factory=dict)
+    """Those that its settings name."""
+    directory: Path | None = None
+    """Where readings are kept as they are made, and found again."""
 
 
-def register_policy(name: str) -> Callable[[Builder], Builder]:
-    """Make a policy known under a name.
+class PolicyKind(Protocol):
+    """A kind of policy that plans can name. Its instances are policies with ``name`` and ``save``.
 
-    It is a function ``build(target, first_lead, train, validation, seed)`` that returns a trained policy, or a class
-    that is made with (target, first_lead, seed=seed) and has ``fit(train, validation)``.
+    Optional: ``trials(settings, train, validation) -> {unit: (amount, work)}``, a little of each kind of work that
+    `Settings.cost` counts, so that a forecast can time it.
     """
 
-    def register(build: Builder) -> Builder:
-        _POLICIES[name] = _trained(build) if isinstance(build, type) else build
-        return build
+    Settings: type[Settings]
 
-    return register
+    @classmethod
+    def make(cls, settings: Any, material: Material) -> "SavedPolicy":
+        """Train or read one."""
+
+    @classmethod
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], policies: Mapping[str, Policy]) -> "SavedPolicy":
+        """Read what ``save`` wrote; given are those that its settings name."""
 
 
-def _trained(policy: type) -> Builder:
-    def build(
-        target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
-    ) -> Any:
-        return policy(target, first_lead, seed=seed, **settings).fit(train, validation)
+class SavedPolicy(Policy, Protocol):
+    """A policy that can be kept."""
 
-    return build
+    name: str
+
+    def save(self, path: Path) -> None:
+        """Write one file."""
+
+
+POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies")
+register_policy = POLICIES.register
+list_policies = POLICIES.names
+_ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}
 
 
 def register_oracle(name: str) -> Callable[[Any], Any]:
@@ -74,31 +101,11 @@ def register_oracle(name: str) -> Callable[[Any], Any]:
     return register
 
 
-def list_policies() -> list[str]:
-    """Names of all registered policies."""
-    _import_all()
-    return sorted(_POLICIES)
-
-
 def list_oracles() -> list[str]:
     """Names of all registered oracles. They look at labels and can never be deployed."""
-    _import_all()
+    import leadwise.policies.oracle  # noqa: F401  it registers its own
+
     return sorted(_ORACLES)
-
-
-def build_policy(
-    name: str,
-    target: Any,
-    first_lead: Sequence[str],
-    train: Records,
-    validation: Records,
-    seed: int = 0,
-    **settings: Any,
-) -> Any:
-    """Train a registered policy."""
-    if name not in list_policies():
-        raise InputError(f"There is no policy '{name}'; there are {', '.join(list_policies())}.")
-    return _POLICIES[name](target, first_lead, train, validation, seed, **settings)
 
 
 def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
@@ -126,12 +133,3 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
             if not np.array_equal(allocate(policy, changed, budget).order, chosen.order):
                 complaints.add(f"Policy {name} lets leads that it has not acquired change its choice.")
     complaints.say()
-
-
-def _import_all() -> None:
-    """Registration happens on import."""
-    import leadwise.policies.ccga
-    import leadwise.policies.controls
-    import leadwise.policies.ecg_on_demand
-    import leadwise.policies.mga
-    import leadwise.policies.oracle  # noqa: F401

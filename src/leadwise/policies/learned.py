@@ -1,32 +1,86 @@
 """What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int
+from pydantic import model_validator
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
+from leadwise.errors import InputError, PlanError
+from leadwise.evaluators.contract import Evaluator, evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer, Scorers
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index
+from leadwise.policies.contract import Material
 from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, check_budget
 from leadwise.policies.states import States, random_states
+from leadwise.registry import Count, Seed, Settings, Share, Trials
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
     import torch
 
+Found = TypeVar("Found")
 FORMAT = "leadwise policy 1"
 BUDGETS = (2, 3, 4, 6, 8)
+READINGS = 11 * 1.1
+"""For each state that a policy learns from: the state, the leads that could come next, a tenth more for validation."""
 VALIDATION_SHARE = 0.1
 """Validation states for each training state: enough to see when to stop, and readings are dear."""
+
+
+class StatesSettings(Settings):
+    """What a plan says of a policy that learns from states of the train role."""
+
+    target: str
+    """The evaluator whose NLL is to be reduced."""
+    state: str | None = None
+    """The evaluator whose probabilities the policy sees; by default the target."""
+    states: Count = 44_000
+    seed: Seed = 0
+
+    @property
+    def evaluators(self) -> list[str]:
+        return list(dict.fromkeys([self.target, self.state or self.target]))
+
+    def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
+        del sizes, labels, length
+        return {"states": 5_000 * self.states}
+
+
+class LearnedSettings(StatesSettings):
+    """What a plan says of a learned policy; see `LearnedPolicy` and `StateNetwork`."""
+
+    own: Share = 0.5
+    hidden: Count = 256
+    epochs: Count = 20
+    batch: Count = 1024
+
+    @model_validator(mode="after")
+    def _states_are_enough(self) -> "LearnedSettings":
+        try:
+            rounds_of(self.states, self.own)
+        except InputError as error:
+            raise PlanError(f"'states': {error}") from None
+        return self
+
+    def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
+        del sizes
+        return {"state": self.states, f"read {self.target}": READINGS * self.states}
+
+    def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
+        hidden, batch = self.hidden, min(self.batch, self.states)
+        return {
+            **super().memory(sizes, labels, length),
+            "hidden": 16 * hidden * (hidden + 160) + 24 * hidden * batch,
+            "epochs": 50 * self.epochs,
+        }
 
 
 class LearnedPolicy(ABC):
@@ -59,6 +113,7 @@ class LearnedPolicy(ABC):
         The network to be trained, for other widths and schedules.
     """
 
+    Settings = LearnedSettings
     kind: str
     scores_are_gains: bool
     budget_agnostic: bool
@@ -84,7 +139,34 @@ class LearnedPolicy(ABC):
         self.network = network or StateNetwork()
         self.unit_ = 1.0
 
-    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "LearnedPolicy":
+    @classmethod
+    def make(cls, settings: LearnedSettings, material: Material) -> Self:
+        """Train one."""
+        policy = cls(
+            material.evaluators[settings.target],
+            material.ranking,
+            state_evaluator=material.evaluators[settings.state or settings.target],
+            name=material.name,
+            states=settings.states,
+            own=settings.own,
+            budgets=material.budgets,
+            seed=settings.seed,
+            network=StateNetwork(settings.hidden, settings.epochs, settings.batch),
+        )
+        return policy.fit(material.train, material.validation, material.directory)
+
+    @classmethod
+    def trials(cls, settings: LearnedSettings, train: Records, validation: Records) -> Trials:
+        """A training on the cheapest evaluator, whose readings cost next to nothing."""
+        from leadwise.evaluators.logistic import LogisticEvaluator
+
+        states = min(2000, settings.states)
+        network = StateNetwork(settings.hidden, settings.epochs, settings.batch)
+        target = LogisticEvaluator(repeats=1).fit(train)
+        policy = cls(target, LEADS, states=states, own=settings.own, network=network)
+        return {"state": (states, lambda: policy.fit(train, validation))}
+
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> Self:
         """Learn from the train role; the validation role says when to stop.
 
         In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
@@ -158,12 +240,11 @@ class LearnedPolicy(ABC):
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
-    def load(cls, path: Path, state_evaluator: Any, target: Any = None) -> "LearnedPolicy":
-        """Read what `save` wrote; the evaluators must be those it was trained with, by hash."""
-        target = state_evaluator if target is None else target
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> Self:
+        """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
-            check_identity(path, facts, state_evaluator=state_evaluator, target=target)
+            target, state_evaluator = trained_with(path, facts, evaluators)
             settings = facts["settings"]
             network = StateNetwork(**settings.pop("network"))
             policy = cls(target, state_evaluator=state_evaluator, network=network, **settings)
@@ -273,14 +354,25 @@ def identity(evaluator: Any) -> dict[str, str | None]:
     return {"name": evaluator_name(evaluator), "sha256": evaluator_sha256(evaluator)}
 
 
-def check_identity(path: Path, facts: dict[str, Any], **given: Any) -> None:
-    """Raise unless the given evaluators are those that the file remembers."""
-    for what, evaluator in given.items():
+def trained_with(path: Path, facts: Mapping[str, Any], evaluators: Mapping[str, Evaluator]) -> list[Evaluator]:
+    """Target and state evaluator of a policy file, which must be those that it remembers."""
+    found = []
+    for what in ("target", "state_evaluator"):
+        evaluator = named(facts[what]["name"], evaluators, path)
         if identity(evaluator) != facts[what]:
             raise InputError(
                 f"{path} was trained with the {what.replace('_', ' ')} {_shown(facts[what])}; "
                 f"this is {_shown(identity(evaluator))}."
             )
+        found.append(evaluator)
+    return found
+
+
+def named(name: Any, known: Mapping[str, Found], path: Path) -> Found:
+    """What a policy file needs, by its name."""
+    if name not in known:
+        raise InputError(f"{path} needs '{name}', which is not here; there are {', '.join(known) or 'none'}.")
+    return known[name]
 
 
 def read_policy(path: Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -1,106 +1,102 @@
-"""The plan of a study, read from TOML and validated before anything runs."""
+"""The plan of a study, read from TOML and validated before anything runs.
+
+Names are the plan's: it calls its evaluators and policies what it likes, and says of each which kind it is. What else
+it says of it are that kind's own settings.
+"""
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
+from leadwise.cohort.contract import COHORTS
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
-from leadwise.errors import InputError, PlanError, one_line, right_one
-from leadwise.evaluators.recipe import LARGEST, Count, Recipe, Share
+from leadwise.errors import LeadwiseError, PlanError, one_line, right_one
+from leadwise.evaluators.contract import EVALUATORS
 from leadwise.leads import LEADS
-from leadwise.policies.learned import rounds_of
+from leadwise.policies.contract import POLICIES
+from leadwise.registry import Budget, Count, Part, Registry, Seed, Settings
 
-Budget = Annotated[int, Field(ge=1, le=12)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST)]
-PolicyName = Literal[
-    "ecg-on-demand", "mga", "ccga", "strong-mga", "strong-mga-controlled-state", "cohort-state", "random-subset"
-]
-EvaluatorName = Literal["controlled", "controlled-unbalanced", "controlled-recalibrated", "strong", "mask-robust"]
-ReferenceName = Literal["own", "controlled", "controlled-unbalanced", "controlled-recalibrated", "strong"]
-"""An evaluator that references are searched for, or whichever evaluator a contrast is under."""
-MetricName = Literal["nll", "brier", "ece"]
+OWN = "own"
+"""The reference that belongs to the evaluator of a contrast."""
+Names = Annotated[list[str], Field(min_length=1)]
+Budgets = Annotated[list[Budget], Field(min_length=1)]
+Metric = Literal["nll", "brier", "ece"]
 
 
-class Part(BaseModel):
-    """A part of a plan."""
+class _Entry(Part):
+    """Something that a plan names: its kind, and that kind's settings, which in the file stand beside the kind."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    registry: ClassVar[Registry[Any]]
+    kind: str
+    settings: SerializeAsAny[Settings]
 
-
-class CohortPlan(Part):
-    """Who is studied: PTB-XL, read from the directory that the run is given, or a synthetic cohort made on the spot."""
-
-    kind: Literal["ptbxl", "synthetic"] = "ptbxl"
-    records: Count | None = None
-    """Of a synthetic cohort."""
-    seed: Seed = 1
-
-
-class ControlledPlan(Part):
-    """The controlled evaluator; see `leadwise.LogisticEvaluator`."""
-
-    repeats: Count = 4
-    strength: Annotated[float, Field(gt=0)] = 0.1
-    clip: Annotated[float, Field(gt=0)] = 3.0
-    seed: Seed = 20260901
-
-
-class StrongPlan(Part):
-    """The strong evaluator: one network for each seed, of which the selection role picks one."""
-
-    seeds: Annotated[list[Seed], Field(min_length=1)] = [20060928]
-    widths: Annotated[list[Count], Field(min_length=4, max_length=4)] = [64, 96, 160, 256]
-    recipe: Recipe = Recipe()
-    search: list[Budget] = [1, 2, 3, 4, 6, 8]
-    """Budgets that its references are searched for; the longest part of a study."""
-
-    @field_validator("seeds")
     @classmethod
-    def _seeds_differ(cls, seeds: list[int]) -> list[int]:
-        for seed in seeds:
-            if seeds.count(seed) > 1:
-                raise PlanError(f"'strong.seeds' names {seed} twice; give every network a seed of its own.")
-        return seeds
-
-    @field_validator("search")
-    @classmethod
-    def _search_in_order(cls, search: list[int]) -> list[int]:
-        return sorted(set(search))
-
-
-class MaskRobustPlan(Part):
-    """The mask-robust evaluator: the strong one's network, trained on policies' allocations too."""
-
-    seed: Seed = 20060928
-    recipe: Recipe = Recipe()
-
-
-class PoliciesPlan(Part):
-    """What all policies are trained with; see `leadwise.policies.learned.LearnedPolicy`."""
-
-    states: Count = 44_000
-    own: Share = 0.5
-    hidden: Count = 256
-    epochs: Count = 20
-    batch: Count = 1024
-    neighbours: Count = 200
-    seed: Seed = 0
-    first_lead: str | None = None
-    """Where every deployable policy begins; by default the controlled evaluator's best single lead."""
-
-    @model_validator(mode="after")
-    def _states_are_enough(self) -> "PoliciesPlan":
+    def read(cls, said: Any, where: tuple[str, ...]) -> Any:
+        """What the file says of it, with its kind's settings validated; what is no entry is left to pydantic."""
+        if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
+            return said
+        entry = {key: value for key, value in said.items() if key in cls.model_fields.keys() - {"settings"}}
+        settings = {key: value for key, value in said.items() if key not in entry}
         try:
-            rounds_of(self.states, self.own)
-        except InputError as error:
-            raise PlanError(f"'policies.states': {error}") from None
-        return self
+            model = cls.registry.find(said["kind"]).Settings
+            return entry | {"settings": model.model_validate(settings)}
+        except ValidationError as error:
+            raise PlanError(_first_problem(error, model, where, entry)) from None
+        except LeadwiseError as error:
+            raise PlanError(f"'{'.'.join(map(_short, where))}': {error}") from None
+
+    def as_said(self) -> dict[str, Any]:
+        """All that decides it, as JSON can hold it."""
+        return {"kind": self.kind, **self.settings.model_dump(mode="json")}
 
 
-class BootstrapPlan(Part):
+class CohortPlan(_Entry):
+    """Who is studied."""
+
+    registry = COHORTS
+
+
+class EvaluatorPlan(_Entry):
+    """What reads leads."""
+
+    registry = EVALUATORS
+    references: list[Budget] = []
+    """Budgets whose fixed sets are searched for it."""
+
+    @field_validator("references")
+    @classmethod
+    def _in_order(cls, budgets: list[int]) -> list[int]:
+        return sorted(set(budgets))
+
+
+class PolicyPlan(_Entry):
+    """What chooses leads."""
+
+    registry = POLICIES
+
+
+class InteractionFamily(Part):
+    """Interactions between two evaluators, each contrast against its own references or both against the same."""
+
+    policies: Names
+    evaluator: str
+    baseline: str
+    reference: str = OWN
+    """Whose references: ``own``, or the evaluator that they were searched for."""
+
+
+class PolicyPair(Part):
+    """Two policies that are compared with each other."""
+
+    policies: Annotated[list[str], Field(min_length=2, max_length=2)]
+    evaluators: Names
+
+
+class Bootstrap(Part):
     """The one resample of patients that all intervals share."""
 
     replicates: Count = 1000
@@ -112,31 +108,68 @@ class Hypothesis(Part):
 
     level: Literal["primary", "supporting", "secondary", "post hoc"]
     quantity: Literal["interaction", "contrast", "paired"]
-    policies: Annotated[list[PolicyName], Field(min_length=1)]
-    evaluator: EvaluatorName
-    baseline: EvaluatorName | None = None
+    policies: Names
+    evaluator: str
+    baseline: str | None = None
     """Of an interaction."""
-    reference: ReferenceName = "own"
-    budgets: Annotated[list[Budget], Field(min_length=1)]
-    metrics: Annotated[list[MetricName], Field(min_length=1)]
+    reference: str = OWN
+    budgets: Budgets
+    metrics: Annotated[list[Metric], Field(min_length=1)]
     expected: Literal["above zero", "below zero"]
 
 
 class Plan(Part):
-    """Everything that decides a study's results. Its defaults are the published protocol on PTB-XL."""
+    """Everything that decides a study's results."""
 
     title: str = "Does adaptive lead choice survive a change of evaluator?"
-    cohort: CohortPlan = CohortPlan()
+    budgets: Budgets
+    first_lead: str | None = None
+    """Where policies begin: a lead, or the evaluator whose best single lead it is; by default the first evaluator."""
+    cohort: CohortPlan
     roles: dict[str, list[int]] = {role: list(folds) for role, folds in PTBXL_ROLES.folds.items()}
     unsealed: bool = False
     """Whether the sealed fold of PTB-XL may be used for a role that is not the evaluation role."""
-    budgets: Annotated[list[Budget], Field(min_length=1)] = [2, 3, 4, 6, 8]
-    controlled: ControlledPlan = ControlledPlan()
-    strong: StrongPlan = StrongPlan()
-    mask_robust: MaskRobustPlan = MaskRobustPlan()
-    policies: PoliciesPlan = PoliciesPlan()
-    bootstrap: BootstrapPlan = BootstrapPlan()
+    evaluators: Annotated[dict[str, EvaluatorPlan], Field(min_length=1)]
+    policies: Annotated[dict[str, PolicyPlan], Field(min_length=1)]
+    interactions: list[InteractionFamily] = []
+    pairs: list[PolicyPair] = []
+    bootstrap: Bootstrap = Bootstrap()
     hypotheses: list[Hypothesis] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kinds_know_their_settings(cls, said: Any) -> Any:
+        if not isinstance(said, dict):
+            return said
+        read = {"cohort": CohortPlan.read(said["cohort"], ("cohort",))} if "cohort" in said else {}
+        entries: dict[str, type[_Entry]] = {"evaluators": EvaluatorPlan, "policies": PolicyPlan}
+        for table, entry in entries.items():
+            if isinstance(said.get(table), dict):
+                read[table] = {name: entry.read(each, (table, name)) for name, each in said[table].items()}
+        return said | read
+
+    @property
+    def readers(self) -> list[str]:
+        """Evaluators that are looked at closely: baseline and evaluator of the first interactions, else the first two.
+
+        Only such as have references.
+        """
+        searched = [name for name, each in self.evaluators.items() if each.references]
+        chosen = [self.interactions[0].baseline, self.interactions[0].evaluator] if self.interactions else searched[:2]
+        return [name for name in chosen if name in searched]
+
+    @property
+    def studied(self) -> list[str]:
+        """Policies that are looked at closely: those of the first interactions, else all."""
+        return list(self.interactions[0].policies if self.interactions else self.policies)
+
+    @property
+    def first_lead_of(self) -> str | None:
+        """The evaluator whose best single lead policies begin with; None where the plan names the lead."""
+        return None if self.first_lead in LEADS else self.first_lead or next(iter(self.evaluators))
+
+    def cohort_roles(self) -> Roles:
+        return _as_roles(self.roles, self.unsealed)
 
     @field_validator("roles")
     @classmethod
@@ -153,18 +186,86 @@ class Plan(Part):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> "Plan":
-        if self.cohort.kind == "synthetic" and self.cohort.records is None:
-            raise PlanError("A synthetic cohort needs 'cohort.records'; say how many.")
-        if not set(self.budgets) & set(self.strong.search):
-            raise PlanError(
-                "'strong.search' has none of the study's 'budgets', so nothing could be compared; add some."
-            )
-        first = self.policies.first_lead
-        if first is not None and first not in LEADS:
-            raise PlanError(f"'policies.first_lead' is '{_short(first)}', which is no lead; {right_one(first, LEADS)}")
-        for number, hypothesis in enumerate(self.hypotheses, start=1):
+        for table, entries in (("evaluators", self.evaluators), ("policies", self.policies)):
+            for name in entries:
+                _check_name(table, name)
+        for table, named in (("evaluators", self.evaluators), ("policies", self.policies)):
+            for name, entry in named.items():
+                where = f"{table}.{name}"
+                self._check_known(where, entry.settings.evaluators, entry.settings.policies)
+        self._check_circles()
+        if self.first_lead_of is not None:
+            self._check_first_lead(self.first_lead_of)
+        for number, family in enumerate(self.interactions, 1):
+            where = f"interactions.{number}"
+            self._check_known(where, [family.evaluator, family.baseline], family.policies)
+            self._check_pair_of_evaluators(where, family.evaluator, family.baseline)
+            self._check_reference(where, family.reference, [family.evaluator, family.baseline])
+        for number, pair in enumerate(self.pairs, 1):
+            self._check_known(f"pairs.{number}", pair.evaluators, pair.policies)
+            _check_twice(f"pairs.{number}.policies", pair.policies, "policy")
+        for number, hypothesis in enumerate(self.hypotheses, 1):
             self._check_hypothesis(f"hypotheses.{number}", hypothesis)
         return self
+
+    def _check_known(self, where: str, evaluators: Iterable[str], policies: Iterable[str]) -> None:
+        """Raise unless all that something names is in the plan."""
+        for what, names, known in (("evaluator", evaluators, self.evaluators), ("policy", policies, self.policies)):
+            for name in names:
+                if name not in known:
+                    raise PlanError(f"'{where}' names the {what} '{_short(name)}'; {right_one(name, known)}")
+
+    def _check_circles(self) -> None:
+        """Raise where things are made from each other in a circle."""
+        everything: dict[tuple[str, str], _Entry] = {("evaluator", name): e for name, e in self.evaluators.items()}
+        everything |= {("policy", name): each for name, each in self.policies.items()}
+        needs = {
+            key: [("evaluator", name) for name in each.settings.evaluators]
+            + [("policy", name) for name in each.settings.policies]
+            for key, each in everything.items()
+        }
+        for key in needs:
+            seen, found = set[tuple[str, str]](), list(needs[key])
+            while found:
+                each = found.pop()
+                if each == key:
+                    raise PlanError(f"The {key[0]} '{key[1]}' is made from itself, over others; name another one.")
+                if each not in seen:
+                    seen.add(each)
+                    found += needs[each]
+
+    def _check_first_lead(self, name: str) -> None:
+        if name not in self.evaluators:
+            raise PlanError(
+                f"'first_lead' is '{_short(name)}', which is neither a lead nor an evaluator of the plan; "
+                f"{right_one(name, [*LEADS, *self.evaluators])}"
+            )
+        begins = [name for name, each in self.policies.items() if each.settings.evaluators]
+        if begins and 1 not in self.evaluators[name].references:
+            raise PlanError(
+                f"Policies begin with the best single lead of the evaluator '{name}', which is not searched; add 1 to "
+                f"'evaluators.{name}.references', or name a lead as 'first_lead'."
+            )
+
+    def _check_pair_of_evaluators(self, where: str, evaluator: str, baseline: str) -> None:
+        if baseline == evaluator:
+            raise PlanError(
+                f"'{where}.baseline' is the evaluator itself, so the interaction is zero; name the evaluator to "
+                "compare with."
+            )
+
+    def _check_reference(self, where: str, reference: str, evaluators: Iterable[str]) -> None:
+        """Raise unless the references of a contrast are searched at some budget of the study."""
+        for owner in evaluators if reference == OWN else [reference]:
+            if owner not in self.evaluators:
+                raise PlanError(
+                    f"'{where}.reference' is '{_short(owner)}'; {right_one(owner, [OWN, *self.evaluators])}"
+                )
+            if not set(self.budgets) & set(self.evaluators[owner].references):
+                raise PlanError(
+                    f"'{where}' needs references of the evaluator '{owner}', but 'evaluators.{owner}.references' has "
+                    "none of the study's 'budgets'; add some."
+                )
 
     def _check_hypothesis(self, where: str, hypothesis: Hypothesis) -> None:
         """Raise unless a hypothesis is about something that the study will have."""
@@ -174,23 +275,34 @@ class Plan(Part):
             raise PlanError(
                 f"'{where}.budgets' has {unknown[0]}, which is none of the study's 'budgets'; take {known}."
             )
+        evaluators = [hypothesis.evaluator, *([hypothesis.baseline] if hypothesis.baseline else [])]
+        self._check_known(where, evaluators, hypothesis.policies)
         if (hypothesis.quantity == "interaction") != (hypothesis.baseline is not None):
             do = "name the evaluator to compare with" if hypothesis.baseline is None else "leave it out"
             raise PlanError(f"'{where}.baseline' belongs to an interaction, to no other quantity; {do}.")
-        if hypothesis.baseline == hypothesis.evaluator:
-            raise PlanError(
-                f"'{where}.baseline' is the evaluator itself, so the interaction is zero; name the evaluator to "
-                "compare with."
-            )
-        if len(set(hypothesis.policies)) < len(hypothesis.policies):
-            raise PlanError(f"'{where}.policies' names a policy twice; name each once.")
+        if hypothesis.baseline is not None:
+            self._check_pair_of_evaluators(where, hypothesis.evaluator, hypothesis.baseline)
+        if hypothesis.quantity != "paired":
+            self._check_reference(where, hypothesis.reference, evaluators)
+        _check_twice(f"{where}.policies", hypothesis.policies, "policy")
         if hypothesis.quantity == "paired" and len(hypothesis.policies) != 2:
             raise PlanError(
                 f"'{where}.policies' has {len(hypothesis.policies)}, but a paired comparison is of two; name two."
             )
 
-    def cohort_roles(self) -> Roles:
-        return _as_roles(self.roles, self.unsealed)
+
+def _check_name(table: str, name: str) -> None:
+    """Raise unless a name can stand in a file's name and in a sentence."""
+    if name in (OWN, "reference") or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
+        raise PlanError(
+            f"'{table}.{_short(name)}' is no name: take up to 80 letters, digits, '-', '_' and '.', and neither 'own' "
+            "nor 'reference'."
+        )
+
+
+def _check_twice(where: str, names: list[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        raise PlanError(f"'{where}' names a {what} twice; name each once.")
 
 
 def _as_roles(roles: dict[str, list[int]], unsealed: bool = False) -> Roles:
@@ -217,7 +329,7 @@ def read_plan(path: str | Path) -> Plan:
     except PlanError as error:
         raise PlanError(f"{path}: {' '.join(str(error).split())}") from None  # a key of the plan may have line breaks
     except ValidationError as error:
-        raise PlanError(f"{path}: {_first_problem(error)}") from None
+        raise PlanError(f"{path}: {_first_problem(error, Plan)}") from None
 
 
 _KINDS = {
@@ -232,20 +344,25 @@ _KINDS = {
 """What a value should have been, by pydantic's name for the mistake."""
 
 
-def _first_problem(error: ValidationError) -> str:
+def _first_problem(
+    error: ValidationError, model: type[BaseModel], above: tuple[str, ...] = (), beside: Iterable[str] = ()
+) -> str:
+    """A sentence about a mistake in a part of a plan; ``beside`` are keys that stand with the part's own."""
     # a key that is misspelt is also missing; the misspelling says more
     problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     kind, value, path = problem["type"], problem["input"], problem["loc"]
-    where = ".".join(_short(step + 1 if isinstance(step, int) else step) for step in path)  # people count from one
+    steps = [*above, *(step + 1 if isinstance(step, int) else step for step in path)]  # people count from one
+    where = ".".join(_short(step) for step in steps)
     if kind == "extra_forbidden":
-        return f"'{where}' is not part of a plan; {right_one(path[-1], _part(path[:-1]).model_fields)}"
+        possible = [*_part(model, path[:-1]).model_fields, *(beside if len(path) == 1 else ())]
+        return f"'{where}' is not part of a plan; {right_one(path[-1], possible)}"
     if kind == "missing":
         return f"'{where}' is missing; add it."
     words: dict[type, str] = {dict: "a table", list: "a list", str: f"'{_short(value)}'"}
     shown = _short(words.get(type(value), str(value).lower()))  # as TOML has it
     if kind == "literal_error":
-        possible = re.findall("'([^']*)'", problem["ctx"]["expected"])
-        return f"'{where}' is {shown}; {right_one(value, possible)}"
+        named = re.findall("'([^']*)'", problem["ctx"]["expected"])
+        return f"'{where}' is {shown}; {right_one(value, named)}"
     if kind in _KINDS:
         return f"'{where}' is {shown}; it should be {_KINDS[kind]}."
     said = problem["msg"].replace("Input", "it").replace(" after validation", "")
@@ -258,9 +375,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _part(path: tuple[int | str, ...]) -> type[BaseModel]:
+def _part(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
     """The part of a plan that a path of keys and positions leads to."""
-    part: Any = Plan
+    part: Any = model
     for step in path:
-        part = get_args(part)[0] if isinstance(step, int) else part.model_fields[step].annotation
+        inner = get_args(part)
+        part = inner[-1] if inner else part.model_fields[step].annotation
     return part

@@ -225,26 +225,5 @@ def _scoring_needs(plan: Plan, scored: int) -> list[tuple[str, int, float]]:
     ]
 
 
-def activation_bytes(widths: Sequence[int], samples: int) -> int:
-    """What a training keeps for one record until its gradient is taken: what each layer of the network puts out."""
-    kept, length = 3 * widths[0] * samples // 2, samples / 4
-    for width in widths:
-        kept += int(10 * width * length)
-        length /= 2
-    return 4 * kept
-
-
-def network_parameters(widths: Sequence[int], labels: int) -> int:
-    """Number of parameters of a `MaskedResNet1D`, without making one."""
-    stem = 12 * 15 * widths[0] + 2 * widths[0]
-    blocks = 0
-    for stage, (before, width) in enumerate(zip((widths[0], *widths[:-1]), widths, strict=True)):
-        blocks += 7 * before * width + 3 * 7 * width**2 + 8 * width
-        if stage or before != width:
-            blocks += before * width + 2 * width
-    head = widths[-1] + 12
-    return stem + blocks + 2 * head + 128 * head + 128 + 128 * labels + labels
-
-
 def _named(records: Records) -> str:
     return records.name[0].upper() + records.name[1:]

@@ -1,24 +1,37 @@
-"""Controls that separate conditioning on the patient from mere diversity of lead sets."""
+"""A control: the same policy for everybody, so that what is left of its advantage is not due to the patient."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int, UInt64
+from jaxtyping import Float64, Int
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
 from leadwise.leads import LeadSet, lead_index
-from leadwise.policies.contract import build_policy, register_policy
-from leadwise.policies.learned import FORMAT, read_policy
+from leadwise.policies.contract import Material, Policy, register_policy
+from leadwise.policies.learned import FORMAT, named, read_policy
 from leadwise.policies.observation import Observation
+from leadwise.registry import Settings
 from leadwise.store import check_tensors, whole_file, write_tensors
 
 
+class CohortStateSettings(Settings):
+    """What a plan says of a cohort-state control."""
+
+    of: str
+    """The policy that is fed the average state."""
+
+    @property
+    def policies(self) -> list[str]:
+        return [self.of]
+
+
+@register_policy("cohort-state")
 class CohortState(Fitted):
     """A trained policy that is fed the training role's average state under the same mask: one set a budget.
 
@@ -30,6 +43,7 @@ class CohortState(Fitted):
         How it is called in results.
     """
 
+    Settings = CohortStateSettings
     kind = "cohort-state"
     scores_are_gains = False
 
@@ -38,6 +52,17 @@ class CohortState(Fitted):
         self.first_lead, self.target = policy.first_lead, policy.target
         self.state_evaluator = None  # its probabilities are averages, not this record's
         self.budget_agnostic = getattr(policy, "budget_agnostic", False)
+
+    @classmethod
+    def make(cls, settings: CohortStateSettings, material: Material) -> "CohortState":
+        """Take the averages for a policy of the plan."""
+        policy = material.policies[settings.of]
+        if policy.state_evaluator is None:
+            raise PlanError(
+                f"'policies.{material.name}.of' is {settings.of}, which sees no probabilities, so it has no average "
+                "state to be fed; name a policy that does."
+            )
+        return cls(policy, material.name).fit(material.train)
 
     def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
         """Take the averages from the train role."""
@@ -109,12 +134,11 @@ class CohortState(Fitted):
         )
 
     @classmethod
-    def load(cls, path: Path, policy: Any) -> "CohortState":
-        """Read what `save` wrote, around the same trained policy."""
+    def load(cls, path: Path, _evaluators: object, policies: Mapping[str, Policy]) -> "CohortState":
+        """Read what `save` wrote, around the same trained policy, which is found by name."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
-            if facts["policy"] != policy.name:
-                raise InputError(f"{path} is about policy {facts['policy']}, not {policy.name}; give it that one.")
+            policy = named(facts["policy"], policies, path)
             labels = len(policy.state_evaluator.labels)
             due = {"bits": ("<i8", ("sets",)), "averages": ("<f8", ("sets", labels))}
             check_tensors(tensors, due | {"statistics": ("<f8", (12, len(STATISTICS)))})
@@ -129,72 +153,3 @@ class CohortState(Fitted):
 
 def _no_signal() -> np.ndarray:
     return np.zeros((1, 12, 0))
-
-
-class RandomSubset:
-    """Random leads for each record, the same for the same seed whatever else is in the batch.
-
-    Every record draws one random key a lead from its id and the seed; the smallest key that can be chosen comes next.
-    """
-
-    kind = "random-subset"
-    needs_ids = True
-    first_lead = None
-    state_evaluator = None
-    target = None
-    scores_are_gains = False
-    budget_agnostic = True
-
-    def __init__(self, seed: int = 0, name: str = "random-subset") -> None:
-        if not (isinstance(seed, int) and 0 <= seed < 2**64):
-            raise InputError(f"The seed of random leads cannot be {seed}; give a whole number from 0 to 2^64 − 1.")
-        self.seed, self.name = seed, name
-
-    def fit(self, _train: Records | None = None, _validation: Records | None = None) -> "RandomSubset":
-        """Nothing to learn."""
-        return self
-
-    def __repr__(self) -> str:
-        return f"<RandomSubset {self.name}: seed {self.seed}>"
-
-    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
-        """The lead with the smallest key among those that can be chosen."""
-        assert observation.ids is not None  # needs_ids says so
-        record = _mix(observation.ids.astype(np.uint64) + _mix(np.array([self.seed], dtype=np.uint64)))
-        keys = _mix(record[:, None] + np.arange(12, dtype=np.uint64))
-        return np.where(observation.candidates, keys, np.uint64(2**64 - 1)).argmin(axis=1)
-
-    def save(self, path: Path) -> None:
-        """Write one safetensors file, which holds nothing but settings."""
-        write_tensors(path, {}, FORMAT, {"kind": self.kind, "settings": {"seed": self.seed, "name": self.name}})
-
-    @classmethod
-    def load(cls, path: Path) -> "RandomSubset":
-        """Read what `save` wrote."""
-        with whole_file(path, "policy"):
-            tensors, facts = read_policy(path, cls.kind)
-            check_tensors(tensors, {})
-            return cls(**facts["settings"])
-
-
-def _mix(x: UInt64[np.ndarray, "..."]) -> UInt64[np.ndarray, "..."]:
-    """SplitMix64: well-mixed bits for any counter. NumPy's generators would need one object for each record."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@register_policy("cohort-state")
-def _build_cohort_state(
-    target: Any, first_lead: Sequence[str], train: Records, validation: Records, seed: int, **settings: Any
-) -> CohortState:
-    policy = build_policy("ecg-on-demand", target, first_lead, train, validation, seed, **settings)
-    return CohortState(policy).fit(train)
-
-
-@register_policy("random-subset")
-def _build_random_subset(
-    _target: Any, _first_lead: Sequence[str], _train: Records, _validation: Records, seed: int
-) -> RandomSubset:
-    return RandomSubset(seed)

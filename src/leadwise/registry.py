@@ -1,0 +1,138 @@
+"""Kinds by name: what a plan can name, whether it is ours, another package's, or a class of the user's own.
+
+A kind is a class. It has ``Settings``, a model of what a plan may say of it, and class methods that read, make or load
+what it stands for; the contracts of the rooms say which. It is found by the name that it was registered under, by the
+entry point of an installed package, or as ``module:object``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leadwise.errors import InputError, PlanError, one_line, right_one
+
+LARGEST = 2**53 - 1
+"""The largest whole number that every reader of JSON keeps; receipts and artifacts write settings as canonical JSON."""
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Amount = Annotated[float, Field(ge=0)]
+Budget = Annotated[int, Field(ge=1, le=12)]
+"""A number of leads."""
+
+
+class Part(BaseModel):
+    """A part of a plan."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Settings(Part):
+    """What a plan says of something that has a kind; the settings of every kind inherit from this."""
+
+    @property
+    def evaluators(self) -> Sequence[str]:
+        """Names of the plan's evaluators that it is made from."""
+        return ()
+
+    @property
+    def policies(self) -> Sequence[str]:
+        """Names of the plan's policies that it is made from."""
+        return ()
+
+    def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
+        """Amounts of work by unit, for roles of these sizes; a forecast times each unit by the kind's ``trials``.
+
+        The unit ``read NAME`` is a reading by the evaluator of that name, and always known.
+        """
+        del sizes
+        return {}
+
+    def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
+        """Bytes that settings of these names ask for, roughly, with so many labels and samples a record."""
+        del sizes, labels, length
+        return {}
+
+
+Trials = Mapping[str, tuple[float, Callable[[], object]]]
+"""Of each unit of work an amount, and a call that does so much of it."""
+Made = TypeVar("Made", bound=type)
+
+
+class Registry(Generic[Made]):
+    """The kinds of one sort, such as evaluators.
+
+    Parameters
+    ----------
+    what
+        One of them, in words.
+    group
+        The group of entry points by which installed packages add kinds.
+    home
+        The package whose modules register ours; a kind's module has its name, as far as that is possible.
+    """
+
+    def __init__(self, what: str, group: str, home: str) -> None:
+        self.what, self.group, self.home = what, group, home
+        self._kinds: dict[str, Made] = {}
+
+    def register(self, name: str) -> Callable[[Made], Made]:
+        """A decorator that makes a class known under a name."""
+
+        def known(kind: Made) -> Made:
+            self._kinds[name] = kind
+            return kind
+
+        return known
+
+    def names(self) -> list[str]:
+        """Names of all kinds that are registered or that installed packages add."""
+        for module in iter_modules(import_module(self.home).__path__):
+            import_module(f"{self.home}.{module.name}")
+        return sorted({*self._kinds, *(point.name for point in entry_points(group=self.group))})
+
+    def find(self, name: str) -> Made:
+        """The kind of a name, or the class that ``module:object`` names."""
+        kind = self._registered(name)
+        if kind is not None:
+            return kind
+        if ":" in name:
+            kind = self._imported(name)
+        elif name in self.names():
+            kind = self._kinds.get(name) or self._added(name)
+        else:
+            raise PlanError(f"'{one_line(name)}' is no kind of {self.what}; {right_one(name, self.names())}")
+        if not (isinstance(kind, type) and issubclass(getattr(kind, "Settings", object), BaseModel)):
+            raise InputError(f"{name} is no kind of {self.what}: it needs to be a class with 'Settings'.")
+        return kind
+
+    def _registered(self, name: str) -> Made | None:
+        """A kind that is registered, if need be by the module that has its name; others need not be imported for it."""
+        module = f"{self.home}.{name.replace('-', '_')}"
+        if name not in self._kinds and name.replace("-", "").isalnum() and find_spec(module) is not None:
+            import_module(module)
+        return self._kinds.get(name)
+
+    def _imported(self, name: str) -> Any:
+        module, _, place = name.partition(":")
+        try:
+            found: Any = import_module(module)
+            for step in place.split("."):
+                found = getattr(found, step)
+        except Exception as error:  # whatever another's module raises while it is imported
+            raise InputError(f"The {self.what} {name} cannot be imported: {one_line(error)}.") from None
+        return found
+
+    def _added(self, name: str) -> Any:
+        (point, *_) = entry_points(group=self.group, name=name)
+        try:
+            return point.load()
+        except Exception as error:  # as above
+            raise InputError(
+                f"The {self.what} {name} of {point.value} cannot be imported: {one_line(error)}."
+            ) from None

@@ -1,0 +1,122 @@
+"""Every table of results: its columns, their types, and the columns that together name one row.
+
+A column has one type wherever it stands. Numbers are numbers and names are text; a table without rows still has its
+columns, and a name that does not apply is blank.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+KEYS = (
+    *("role", "policy", "versus", "trained_on", "policy_a", "policy_b", "baseline_policy"),
+    *("evaluator", "baseline_evaluator", "reference", "reference_evaluator", "reference_metric"),
+    *("leads", "k", "metric", "statistic", "label", "chosen"),
+)
+"""All columns by which the rows of some table are known."""
+
+_WHOLE = "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells cell"
+_WHOLE += " present holding contradicted shared_patients"
+_TRUTHS = "chosen deployable decides"
+_MAYBE_WHOLE = "fold orientation_cells orientation_holding orientation_contradicted all_zero"
+_MAYBE_TRUE = "same_sign intervals_overlap"
+_NUMBERS = "value lo hi adaptive fixed delta d_baseline d_evaluator d_policy interaction lo_simultaneous"
+_NUMBERS += " hi_simultaneous a b share probability frequency nll brier uncertainty published published_lo published_hi"
+_NUMBERS += " ours ours_lo ours_hi orientation orientation_lo orientation_hi difference z"
+_TYPES = {
+    column: kind
+    for kind, columns in (
+        ("float64", _NUMBERS),
+        ("int64", _WHOLE),
+        ("bool", _TRUTHS),
+        ("Int64", _MAYBE_WHOLE),
+        ("boolean", _MAYBE_TRUE),
+    )
+    for column in columns.split()
+}
+"""Of columns that hold no text; a type with a capital may be missing."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of results."""
+
+    name: str
+    columns: tuple[str, ...]
+    """All that it always has, in their order."""
+    key: tuple[str, ...]
+    """Those that together name one row."""
+    large: bool = False
+    """Has a row for every record or replicate, so it is written as Parquet only."""
+    by_label: tuple[str, ...] = ()
+    """How further columns begin, of which there is one for each label of the cohort."""
+
+    def frame(self, rows: pd.DataFrame | Iterable[dict[str, object]] = ()) -> pd.DataFrame:
+        """The rows with all columns, in their order and of their types; names that are missing are blank."""
+        given = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+        more = [column for column in given if str(column).startswith(self.by_label)] if self.by_label else []
+        frame = given.reindex(columns=[*self.columns, *more]).reset_index(drop=True)
+        texts = [column for column in self.columns if column not in _TYPES]
+        frame[texts] = frame[texts].astype(object).where(frame[texts].notna(), "")
+        return frame.astype({column: _TYPES[column] for column in self.columns if column in _TYPES})
+
+
+def _table(name: str, key: str, rest: str, large: bool = False, by_label: tuple[str, ...] = ()) -> Table:
+    """A table whose key columns, all but those that stand among the ``rest``, come first."""
+    others = rest.split()
+    first = [column for column in key.split() if column not in others]
+    return Table(name, (*first, *others), tuple(key.split()), large, by_label)
+
+
+_TIDY = "role policy versus evaluator reference_metric k statistic label"
+_TABLES = (
+    _table("splits", "role", "folds records patients shared_patients all_zero", by_label=("prevalence_",)),
+    _table("seeds", "evaluator seed role metric", "evaluator seed epoch role metric value chosen"),
+    _table("references", "evaluator metric k", "leads value candidates"),
+    _table("headroom", "role evaluator statistic k label", "value deployable"),
+    _table("evaluator_quality", "role evaluator leads metric", "value lo hi"),
+    _table("resamples", "role", "patients replicates seed sha256"),
+    _table("left_out", "role k id", "reason"),
+    _table(
+        "contrasts",
+        "role policy evaluator reference_evaluator reference_metric k metric",
+        "role policy trained_on evaluator reference_evaluator reference_metric k metric adaptive fixed delta lo hi",
+    ),
+    _table(
+        "interactions",
+        "role policy evaluator baseline_evaluator reference k metric",
+        "role policy trained_on evaluator baseline_evaluator reference k metric d_baseline d_evaluator interaction "
+        "lo hi lo_simultaneous hi_simultaneous",
+    ),
+    _table("paired", "role evaluator k metric policy_a policy_b", "a b delta lo hi"),
+    _table("gap_closed", "role evaluator k metric policy baseline_policy", "d_baseline d_policy share lo hi"),
+    _table("calibration", _TIDY, "value lo hi undefined"),
+    _table("reliability", "policy label bin role evaluator k", "policy label bin count probability frequency"),
+    _table("patients", _TIDY, "value lo hi undefined"),
+    _table("alignment", _TIDY, "value lo hi undefined"),
+    _table("modal_sets", "role policy k rank", "role policy trained_on k rank leads share"),
+    _table("patient_effects", "role policy evaluator k patient", "patient delta uncertainty", large=True),
+    _table("allocations", "role policy k id", "role policy trained_on k id leads", large=True),
+    _table(
+        "replicates",
+        "role policy evaluator reference_evaluator reference_metric baseline_evaluator reference k metric replicate",
+        "role policy trained_on evaluator reference_evaluator reference_metric baseline_evaluator reference k metric "
+        "replicate delta interaction",
+        large=True,
+    ),
+    _table(
+        "records",
+        "role evaluator id leads",
+        "role evaluator id patient leads nll brier",
+        large=True,
+        by_label=("y_", "p_"),
+    ),
+    _table(
+        "hypotheses",
+        "number role",
+        "level quantity policies evaluator baseline reference budgets metrics expected cells present holding "
+        "contradicted verdict value lo hi",
+    ),
+)
+TABLES = {table.name: table for table in _TABLES}
