@@ -15,7 +15,7 @@ from leadwise.run.stage import in_order
 from leadwise.run.stage_names import scoring_stage
 from leadwise.store import file_sha256
 from leadwise.study.graph import stages
-from leadwise.study.results import RoleResults
+from leadwise.study.scoring import RoleResults
 from receipts import receipt_facts
 
 PLAN = """

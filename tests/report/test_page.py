@@ -31,7 +31,7 @@ from leadwise.report.tables import TABLES, report_tables
 from leadwise.run.contents import RunContents
 from leadwise.run.ledger import read_receipts
 from leadwise.store import file_sha256
-from leadwise.study.results import write_frames
+from leadwise.study.scoring import write_frames
 from receipts import SOFTWARE, history
 
 HYPOTHESES = """

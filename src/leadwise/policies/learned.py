@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -12,12 +12,12 @@ from pydantic import model_validator
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.contract import Evaluator, evaluator_name, evaluator_sha256
-from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.scoring import Scorer, Scorers
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index, order_masks
 from leadwise.policies.contract import Material
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import Rollout, check_budget, memory_file
+from leadwise.policies.rollout import Rollout, check_budget
 from leadwise.policies.state_network import WEIGHTS, StateNetwork
 from leadwise.policies.states import States, random_states
 from leadwise.registry import Count, Seed, Settings, Share, Trials
@@ -140,7 +140,7 @@ class LearnedPolicy(ABC):
         self.unit_ = 1.0
 
     @classmethod
-    def make(cls, settings: LearnedSettings, material: Material) -> Self:
+    def make(cls, settings: LearnedSettings, material: Material) -> "LearnedPolicy":
         """Train one."""
         policy = cls(
             material.evaluators[settings.target],
@@ -166,7 +166,7 @@ class LearnedPolicy(ABC):
         policy = cls(target, LEADS, states=states, own=settings.own, network=network)
         return {"state": (states, lambda: policy.fit(train, validation))}
 
-    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> Self:
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "LearnedPolicy":
         """Learn from the train role; the validation role says when to stop.
 
         In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
@@ -240,7 +240,7 @@ class LearnedPolicy(ABC):
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
-    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> Self:
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "LearnedPolicy":
         """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
@@ -282,12 +282,9 @@ class _Role:
 
     def __init__(self, policy: LearnedPolicy, records: Records, memory: Path | None) -> None:
         self.policy, self.records = policy, records
-        self.rollout = Rollout(policy, records, memory)
+        scorers = Scorers(records, memory)
+        self.rollout, self.scorer = Rollout(policy, records, scorers), scorers.of(policy.target)
         self.statistics = self.rollout.statistics
-        same = policy.target is policy.state_evaluator
-        shared = self.rollout.scorer if same else None
-        place = memory_file(memory, policy.target, records)
-        self.scorer = shared or Scorer(policy.target, records, remember=True, memory=place)
 
     def random(self, count: int, rng: np.random.Generator) -> States:
         ranking = [lead_index(lead) for lead in self.policy.first_lead]
