@@ -176,9 +176,7 @@ def test_what_differs_in_records_choices_or_resample_is_not_subtracted(
         (one, other_draw),
     ):
         read_by_second = estimate_contrasts(where, [other], references, evaluators=["second"])
-        with pytest.raises(
-            InputError, match=r"^<Contrast mga, k = 2, nll under second.*differ in their records"
-        ):
+        with pytest.raises(InputError, match=r"^<Contrast mga, k = 2, nll under second.*differ in their records"):
             estimate_interactions([*base, *read_by_second], "second", "first")
 
 

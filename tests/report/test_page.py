@@ -32,7 +32,7 @@ from leadwise.report.wording import cell
 from leadwise.run.contents import RunContents
 from leadwise.run.ledger import read_receipts, receipt_sha256
 from leadwise.store import file_sha256
-from leadwise.study.results import write_frames
+from leadwise.study.scoring import write_frames
 from study.test_run import finished_run
 
 HYPOTHESES = """
