@@ -576,7 +576,7 @@ def test_without_being_told_nothing_is_remembered(records: Records) -> None:
     assert len(scorer.remembered[0]) == 0
 
 
-# what is read together and what is left over ---------------------------------------------------------------------------
+# what is read together and what is left over --------------------------------------------------------------------------
 
 TOGETHER = 4
 

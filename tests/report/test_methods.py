@@ -6,10 +6,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from leadwise.report.methods import describe_methods
 
 from leadwise.cohort.identity import Identity
-from leadwise.report.methods import describe_methods
 from leadwise.run.contents import RunContents
+from leadwise.run.history import History
+from leadwise.run.ledger import End, Receipt
 from leadwise.run.plan import Plan
 from study.test_run import finished_run
 
@@ -118,19 +120,16 @@ def test_the_run_is_told(contents: RunContents) -> None:
         assert sha256 in section(contents, "Inference")
     freeze = section(contents, "What was frozen, and when")
     assert contents.bundle.sha256 in freeze
-    assert contents.head in freeze
+    assert contents.history.head in freeze
     assert freeze.index("It was frozen at") < freeze.index("Scoring of the audit role")
     assert freeze.count("Computed with leadwise") == 1
 
 
 def test_several_machines_are_all_told(contents: RunContents) -> None:
-    receipts = [
-        *contents.receipts[:-1],
-        contents.receipts[-1] | {"software": contents.receipts[-1]["software"] | {"threads": 64}},
-    ]
-    assert (
-        section(replace(contents, receipts=receipts), "What was frozen, and when").count("Computed with leadwise") == 2
-    )
+    *others, last = contents.history.receipts
+    moved = last.model_copy(update={"software": last.software.model_copy(update={"threads": 64})})
+    both = replace(contents, history=History([*others, moved]))
+    assert section(both, "What was frozen, and when").count("Computed with leadwise") == 2
 
 
 def test_real_recordings(contents: RunContents) -> None:
@@ -145,14 +144,14 @@ def test_real_recordings(contents: RunContents) -> None:
 
 
 def test_shipped_weights_are_told(contents: RunContents) -> None:
-    def without_history(receipt: dict[str, Any]) -> dict[str, Any]:
-        if receipt["event"] == "end" and receipt["stage"].startswith("strong-seed-"):
-            return receipt | {"outputs": {"strong.safetensors": ""}}
+    def without_history(receipt: Receipt) -> Receipt:
+        if isinstance(receipt, End) and receipt.stage.startswith("strong-seed-"):
+            return receipt.model_copy(update={"outputs": {"strong.safetensors": ""}})
         return receipt
 
     said = "It was not trained in this run"
     assert said not in section(contents, "Strong evaluator")
-    taken = replace(contents, receipts=[without_history(each) for each in contents.receipts])
+    taken = replace(contents, history=History(map(without_history, contents.history.receipts)))
     assert said in section(taken, "Strong evaluator")
 
 

@@ -15,24 +15,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
+from leadwise.report.wording import cell
 
 from leadwise.errors import InputError
 from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.protocol import Check
 from leadwise.findings.verdicts import VERDICTS
 from leadwise.report import page as page_module
-from leadwise.report.checks import Check
 from leadwise.report.page import write_report
 from leadwise.report.page.cells import Shown
-from leadwise.report.page.provenance import software_frame, used_artifacts
+from leadwise.report.page.provenance import software_frame
 from leadwise.report.tables import TABLES, report_tables
-from leadwise.report.wording import cell
 from leadwise.run.contents import RunContents
-from leadwise.run.ledger import read_receipts, receipt_sha256
+from leadwise.run.ledger import read_receipts
 from leadwise.store import file_sha256
 from leadwise.study.scoring import write_frames
+from receipts import SOFTWARE, history
 from study.test_run import finished_run
 
 HYPOTHESES = """
@@ -269,11 +269,10 @@ def test_every_artifact_bundle_and_result_has_its_hash(run: Path, contents: RunC
         for (name, _), (digest, _) in html.cells[section][1:]:
             assert digest == file_sha256(run / directory / name)
         assert len(html.cells[section]) > 10
-    assert html.texts["head"] == contents.head
-    before_report = read_receipts(run / "ledger.jsonl")[-2]
-    assert html.texts["head"] == receipt_sha256(before_report)
+    assert html.texts["head"] == contents.history.head
+    assert html.texts["head"] == read_receipts(run / "ledger.jsonl")[-2].sha256
     assert contents.bundle.sha256 in html.texts["artifacts"]
-    assert f"{len(contents.receipts)} receipts" in html.texts["artifacts"]
+    assert f"{len(contents.history)} receipts" in html.texts["artifacts"]
 
 
 # words ---------------------------------------------------------------------------------------------------------------
@@ -380,45 +379,11 @@ def test_printed_numbers_sort_as_numbers(text: str, number: float | None) -> Non
 # provenance ----------------------------------------------------------------------------------------------------------
 
 
-class Told:
-    """Receipts as a run would write them."""
-
-    def __init__(self) -> None:
-        self.receipts: list[dict[str, Any]] = []
-
-    def add(self, event: str, **facts: Any) -> None:
-        self.receipts.append({"event": event, "number": len(self.receipts) + 1, "software": {}} | facts)
-
-    def stage(self, name: str, key: str, inputs: dict[str, str], outputs: dict[str, str]) -> str:
-        self.add("begin", stage=name, key=key, inputs=inputs)
-        self.add("end", stage=name, key=key, outputs=outputs, sha256=f"of {key}", seconds=1.0, time="")
-        return sha256(rfc8785.dumps(outputs)).hexdigest()
-
-
-def test_artifacts_of_another_plan_are_left_out() -> None:
-    told = Told()
-    shared = told.stage("controlled", "c", {"role:train": "t"}, {"weights": "1"})
-    for plan in ("old", "new"):
-        mga = told.stage("mga", f"mga {plan}", {"controlled": shared}, {"policy": plan})
-        freeze = told.stage("freeze", f"freeze {plan}", {"mga": mga}, {"bundle.json": f"bundle {plan}"})
-        told.stage("audit", f"audit {plan}", {"role:audit": "a", "freeze": freeze}, {"results": plan})
-    for plan in ("old", "new"):
-        keys = [receipt["key"] for receipt in used_artifacts(told.receipts, f"bundle {plan}")]
-        assert keys == ["c", f"mga {plan}", f"freeze {plan}", f"audit {plan}"]
-
-
-def test_a_bundle_from_elsewhere_was_scored_after_the_receipt_about_it() -> None:
-    told = Told()
-    for bundle in ("one", "two"):
-        told.add("bundle", sha256=bundle)
-        told.stage("evaluation", f"scored {bundle}", {"role:evaluation": "e"}, {"results": bundle})
-    assert [receipt["key"] for receipt in used_artifacts(told.receipts, "two")] == ["scored two"]
-
-
 def test_each_machine_has_its_stages() -> None:
-    told = Told()
-    for stage, threads in (("controlled", 2), ("mga", 8), ("audit", 2)):
-        told.add("begin", stage=stage, software={"leadwise": "0.1.0", "threads": threads})
-    frame = software_frame(told.receipts)
+    begun = [
+        {"event": "begin", "stage": stage, "software": SOFTWARE | {"threads": threads}}
+        for stage, threads in (("controlled", 2), ("mga", 8), ("audit", 2))
+    ]
+    frame = software_frame(history(*begun))
     assert frame[["threads", "stages"]].to_numpy().tolist() == [[2, "controlled and audit"], [8, "mga"]]
-    assert software_frame(told.receipts[:1])["stages"].tolist() == ["all"]
+    assert software_frame(history(begun[0]))["stages"].tolist() == ["all"]

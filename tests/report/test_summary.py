@@ -10,15 +10,16 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leadwise.report.summary import Summary, summarise
+from leadwise.report.wording import number
 
 from findings.paper import DEMAND, ROLES, Paper
 from leadwise.cohort.identity import Identity
 from leadwise.findings.claims import claims_frame
-from leadwise.report.summary import Summary, summarise
-from leadwise.report.wording import number
 from leadwise.run.bundle import Bundle
 from leadwise.run.contents import RunContents
 from leadwise.run.directory import RunDirectory
+from leadwise.run.history import History
 from leadwise.run.plan import Plan, read_plan
 
 Results = dict[str, pd.DataFrame]
@@ -69,7 +70,9 @@ SYNTHETIC = Identity("synthetic", "a model", {})
 
 def summary_of(plan: Plan, results: Results, cohort: Identity = PTBXL) -> Summary:
     """Nothing but the plan, the tables and what the cohort is is looked at."""
-    return summarise(RunContents(RunDirectory("nowhere"), plan, Bundle.__new__(Bundle), [], results, cohort, cohort))
+    return summarise(
+        RunContents(RunDirectory("nowhere"), plan, Bundle.__new__(Bundle), History([]), results, cohort, cohort)
+    )
 
 
 def text_of(plan: Plan, results: Results, cohort: Identity = PTBXL) -> str:

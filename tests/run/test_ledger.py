@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadwise.errors import InputError
-from leadwise.run.ledger import BEGINNING, Ledger, read_receipts, receipt_sha256
+from leadwise.run.ledger import (
+    BEGINNING,
+    Begin,
+    BundleTaken,
+    CohortRead,
+    End,
+    Ledger,
+    Receipt,
+    Report,
+    Results,
+    read_receipts,
+)
+from receipts import COMMON, OF_EVENT, chained, history
 
 
 def written(path: Path, count: int = 4) -> list[bytes]:
@@ -30,12 +42,11 @@ def path(tmp_path: Path) -> Path:
 def test_each_receipt_holds_the_hash_of_the_line_before(path: Path) -> None:
     lines = written(path)
     previous = BEGINNING
-    for number, line in enumerate(lines, start=1):
-        receipt = json.loads(line)
-        assert (receipt["number"], receipt["previous"]) == (number, previous)
-        assert rfc8785.dumps(receipt) + b"\n" == line
+    for number, (line, receipt) in enumerate(zip(lines, read_receipts(path), strict=True), start=1):
+        assert (receipt.number, receipt.previous) == (number, previous)
+        assert rfc8785.dumps(json.loads(line)) + b"\n" == line
         previous = sha256(line.removesuffix(b"\n")).hexdigest()
-        assert receipt_sha256(receipt) == previous
+        assert receipt.sha256 == previous
     assert Ledger(path).head == previous
     assert read_receipts(path) == Ledger(path).receipts
 
@@ -45,7 +56,7 @@ def test_a_ledger_goes_on_where_it_was(path: Path) -> None:
     ledger = Ledger(path)
     ledger.add("more")
     assert path.read_bytes().splitlines(keepends=True)[:2] == lines
-    assert [receipt["event"] for receipt in read_receipts(path)] == ["end", "end", "more"]
+    assert [receipt.event for receipt in read_receipts(path)] == ["end", "end", "more"]
     assert ledger.receipts == read_receipts(path)
 
 
@@ -118,7 +129,7 @@ def test_a_torn_last_line_is_overlooked_in_reading_and_repaired_in_writing(
     ledger = Ledger(path)
     assert path.read_bytes() == b"".join(lines[:-1])
     ledger.add("after")
-    assert [each["number"] for each in read_receipts(path)] == list(range(1, len(lines) + 1))
+    assert [each.number for each in read_receipts(path)] == list(range(1, len(lines) + 1))
 
 
 def test_a_broken_ledger_is_not_written(lines: list[bytes], path: Path) -> None:
@@ -127,3 +138,43 @@ def test_a_broken_ledger_is_not_written(lines: list[bytes], path: Path) -> None:
     with pytest.raises(InputError, match="line 2"):
         Ledger(path)
     assert path.read_bytes() == broken
+
+
+# types ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "facts"),
+    [
+        ("begin", Begin, {"stage": "mga"}),
+        ("end", End, {"stage": "mga"}),
+        ("bundle", BundleTaken, {"sha256": "b"}),
+        ("results", Results, {}),
+        ("report", Report, {}),
+        ("cohort", CohortRead, {}),
+        ("an event of a later version", Receipt, {}),
+    ],
+)
+def test_each_event_has_its_type(event: str, kind: type[Receipt], facts: dict[str, str]) -> None:
+    (line,) = chained([COMMON | OF_EVENT.get(event, {}) | facts | {"event": event}])
+    receipt = Receipt.read(line)
+    assert type(receipt) is kind
+    assert receipt.event == event
+    for name in COMMON | OF_EVENT.get(event, {}) | facts:
+        other = json.loads(line)
+        del other[name]
+        with pytest.raises(ValueError, match=f"1 validation error .*\\n{name}\\n"):
+            Receipt.read(rfc8785.dumps(other))
+
+
+def test_what_is_not_known_of_a_receipt_is_in_its_hash() -> None:
+    one, two = (history({"event": "results", "more": more}).receipts[0] for more in (1, 2))
+    assert one.model_dump() == two.model_dump()
+    assert one.sha256 != two.sha256
+    assert one != two
+
+
+@pytest.mark.parametrize("line", [b"", b"[]", b"7", b"null", b'{"event":["begin"]}', b'{ "event":"report"}'])
+def test_a_line_that_is_no_receipt(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Receipt.read(line)

@@ -8,9 +8,10 @@ import pytest
 
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.ledger import Ledger
 from leadwise.run.stage import OUTPUTS, Artifact, Runner, Stage, Work, in_order, read_artifact
 from leadwise.store import changed_files
+from receipts import receipt_facts
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Kitchen:
         return Runner(RunDirectory(self.path), Ledger(self.path / "ledger.jsonl"), self.roles, None)
 
     def receipts(self) -> list[tuple[str, str]]:
-        return [(each["event"], each["stage"]) for each in read_receipts(self.path / "ledger.jsonl")]
+        return [(each["event"], each["stage"]) for each in receipt_facts(self.path / "ledger.jsonl")]
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_what_depends_on_a_change_is_done_again_and_nothing_else(
 
 def test_receipts_say_from_what_and_what(kitchen: Kitchen) -> None:
     _, artifacts = kitchen.run()
-    for receipt in read_receipts(kitchen.path / "ledger.jsonl"):
+    for receipt in receipt_facts(kitchen.path / "ledger.jsonl"):
         artifact = artifacts[receipt["stage"]]
         assert receipt["key"] == artifact.key
         if receipt["event"] == "end":
@@ -119,7 +120,7 @@ def test_killed_between_artifact_and_receipt_it_is_not_done_again(kitchen: Kitch
     done, _ = kitchen.run()
     assert done == []
     assert kitchen.receipts() == [*before, ("end", "bread")]
-    last, lost = read_receipts(ledger)[-1], json.loads(lines[-1])
+    last, lost = receipt_facts(ledger)[-1], json.loads(lines[-1])
     assert (last["key"], last["outputs"]) == (lost["key"], lost["outputs"])
 
 

@@ -5,22 +5,24 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rfc8785
+from leadwise.report.methods import describe_methods
 
 from leadwise.errors import InputError, LeadwiseError
-from leadwise.report.checks import protocol_checks
-from leadwise.report.methods import describe_methods
+from leadwise.findings.protocol import protocol_checks
 from leadwise.report.page.provenance import hash_frames, software_frame
 from leadwise.run.bundle import Bundle
 from leadwise.run.contents import RunContents
-from leadwise.run.ledger import BEGINNING, read_receipts, receipt_sha256
+from leadwise.run.ledger import End, Report, read_receipts
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
 from leadwise.study.status import run_status
+from receipts import chained, receipt_facts
 from study.test_run import finished_run
 
 
@@ -337,10 +339,10 @@ def test_a_head_that_was_kept_elsewhere(run: Path, capsys: pytest.CaptureFixture
     """The page prints a head that stands for all receipts but its own; another ledger does not have it."""
     receipts = read_receipts(run / "ledger.jsonl")
     (printed,) = re.findall(r'id="head">([0-9a-f]{64})<', (run / "report.html").read_text())
-    assert printed == receipt_sha256(receipts[-2])
-    assert receipts[-1]["event"] == "report"
-    assert json.loads((run / "manifest.json").read_text())["head"] == receipt_sha256(receipts[-1])
-    for head in (printed, printed.upper() + "\n", receipt_sha256(receipts[0])):
+    assert printed == receipts[-2].sha256
+    assert isinstance(receipts[-1], Report)
+    assert json.loads((run / "manifest.json").read_text())["head"] == receipts[-1].sha256
+    for head in (printed, printed.upper() + "\n", receipts[0].sha256):
         assert verify(run, head) == []
     assert verify(run, "0" * 64) == [
         f"{run / 'ledger.jsonl'} has no receipt of the hash {'0' * 64}; another ledger had this head."
@@ -354,10 +356,10 @@ def test_a_head_that_was_kept_elsewhere(run: Path, capsys: pytest.CaptureFixture
 
 def test_a_bundle_carries_when_it_was_frozen(run: Path) -> None:
     receipts, file = read_receipts(run / "ledger.jsonl"), run / "bundle" / "freeze.json"
-    (end,) = [each for each in receipts if (each["event"], each.get("stage")) == ("end", "freeze")]
+    (end,) = [each for each in receipts if isinstance(each, End) and each.stage == "freeze"]
     freeze = Bundle(run / "bundle").freeze
     assert freeze is not None
-    assert (freeze.time, freeze.head) == (end["time"], receipt_sha256(end))
+    assert (freeze.time, freeze.head) == (end.time, end.sha256)
     back = kept(file)
     for change in ({"time": "2020-01-01T00:00:00.000+00:00"}, {"bundle": "0" * 64}, {"time": 3}):
         file.write_text(json.dumps(json.loads(file.read_text()) | change))
@@ -411,8 +413,8 @@ def look_at(run: Path, page: bool) -> None:
         if page:
             protocol_checks(contents)
             describe_methods(contents)
-            hash_frames(contents)
-            software_frame(contents.receipts)
+            list(hash_frames(contents))
+            software_frame(contents.history)
 
 
 @pytest.mark.parametrize(
@@ -435,7 +437,7 @@ def test_wrong_values_in_a_receipt_are_no_traceback(slim: Path, event: str) -> N
     """The chain is forged, so that it is sound but for what its receipts say."""
     ledger, manifest = slim / "ledger.jsonl", slim / "manifest.json"
     back = kept(ledger), kept(manifest)
-    receipts, facts = read_receipts(ledger), json.loads(manifest.read_text())
+    receipts, facts = receipt_facts(ledger), json.loads(manifest.read_text())
     if event == "bundle":
         receipts.insert(1, receipts[0] | {"event": "bundle", "sha256": "0" * 64, "frozen": {"time": "", "head": ""}})
     at = next(number for number, each in enumerate(receipts) if each["event"] == event)
@@ -443,13 +445,9 @@ def test_wrong_values_in_a_receipt_are_no_traceback(slim: Path, event: str) -> N
         if path[0] in ("number", "previous"):
             continue  # the chain itself, which is tested elsewhere
         for value in WRONG:
-            told, previous = [], BEGINNING
-            for number, each in enumerate(receipts, 1):
-                one = changed(each, path, value) if number == at + 1 else each
-                told.append(one | {"number": number, "previous": previous})
-                previous = receipt_sha256(told[-1])
-            ledger.write_bytes(b"".join(rfc8785.dumps(each) + b"\n" for each in told))
-            manifest.write_text(json.dumps(facts | {"head": previous, "receipts": len(told)}))
+            lines = chained([*receipts[:at], changed(receipts[at], path, value), *receipts[at + 1 :]])
+            ledger.write_bytes(b"".join(line + b"\n" for line in lines))
+            manifest.write_text(json.dumps(facts | {"head": sha256(lines[-1]).hexdigest(), "receipts": len(lines)}))
             look_at(slim, page=path[0] in ("cohort", "event", "inputs"))
     for each in back:
         each()

@@ -11,20 +11,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from leadwise.study.stages import Study, stages
 
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, PlanError, SealedRole
 from leadwise.run.bundle import Bundle, pretrained_bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
+from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.forecast import forecast
-from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
-from leadwise.study.stages import Study, stages
 from leadwise.study.status import run_status
+from receipts import receipt_facts
 
 PLAN = """
 title = "tiny"
@@ -84,7 +85,7 @@ def hashes(directory: Path) -> dict[str, str]:
 
 def events(directory: Path) -> list[tuple[str, str]]:
     """Events of the ledger, with their stages."""
-    return [(each["event"], each.get("stage", "")) for each in read_receipts(directory / "ledger.jsonl")]
+    return [(each["event"], each.get("stage", "")) for each in receipt_facts(directory / "ledger.jsonl")]
 
 
 def begun(directory: Path, since: int) -> set[str]:
@@ -104,7 +105,7 @@ def test_every_stage_is_done_once_and_the_receipts_say_so(finished: Path) -> Non
     expected = [(event, name) for name in names for event in ("begin", "end")]
     assert events(finished) == [("cohort", ""), *expected, ("results", ""), ("report", "")]
     assert {row["stage"]: row["state"] for row in run_status(finished)} == dict.fromkeys(names, "done")
-    for receipt in read_receipts(finished / "ledger.jsonl"):
+    for receipt in receipt_facts(finished / "ledger.jsonl"):
         assert {"time", "software", "number", "previous"} <= set(receipt)
         assert {"commit", "cpu", "threads", "torch", "numpy", "leadwise"} <= set(receipt["software"])
         if receipt["event"] == "end":
@@ -444,7 +445,7 @@ from dataclasses import replace
 import sklearn.linear_model, torch, pyarrow.parquet  # so that children, which are forked, need not
 from leadwise.run.ledger import Ledger
 from leadwise.run.stage import Runner
-from leadwise.study.run import run_study
+from leadwise.study.execute import run_study
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -502,7 +503,10 @@ for point in [*points, None]:
 def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     """In the order of the stages: a moment of each, and the middle of what takes long."""
     rng = random.Random(seed)
-    training, scorer = "leadwise.evaluators.training Training learn", "leadwise.evaluators.scoring Scorer _checked"
+    training, scorer = (
+        "leadwise.evaluators.masked_resnet.training Training learn",
+        "leadwise.evaluators.scoring Scorer _checked",
+    )
     inside: dict[str, list[tuple[str, object, object]]] = {
         "strong-seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
         "mask-robust": [("call", training, 3 + rng.randrange(3))],
@@ -563,6 +567,6 @@ def test_what_ships_scored_on_made_up_recordings_says_so_everywhere(tmp_path: Pa
     assert set(claims["verdict"]) == {"not answerable"}
     published = pd.read_csv(directory.results / "published.csv")
     assert set(published["quantity"][published["ours"].notna()]) == {"strong parameters"}
-    (receipt,) = [each for each in read_receipts(directory.ledger) if each["event"] == "cohort"]
+    (receipt,) = [each for each in receipt_facts(directory.ledger) if each["event"] == "cohort"]
     assert receipt["cohort"]["kind"] == "synthetic"
     assert verify(directory.path) == []

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, RoleResults, write_frames
 
 from leadwise.cohort.cohort import Records
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
 from leadwise.run.bundle import Bundle
-from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, RoleResults, write_frames
 from study.test_run import finished_run
 
 POLICIES = 7

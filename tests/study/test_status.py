@@ -8,11 +8,12 @@ import pytest
 
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import Ledger, read_receipts
+from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import OUTPUTS, Runner, Stage, Work
-from leadwise.study.run import evaluate_bundle, run_study
+from leadwise.study.execute import evaluate_bundle, run_study
 from leadwise.study.status import run_status
+from receipts import receipt_facts
 from study.test_run import PLAN, finished_run, planned
 
 LAST = {"freeze", "audit", "evaluation"}
@@ -44,14 +45,14 @@ def states(run: Path, plan: str | None = None) -> dict[str, set[str]]:
 def rolled_back(run: Path, event: str, stage: str) -> None:
     """The ledger as it was when a receipt had just been written."""
     lines = (run / "ledger.jsonl").read_bytes().splitlines(keepends=True)
-    at = [(each["event"], each.get("stage")) for each in read_receipts(run / "ledger.jsonl")].index((event, stage))
+    at = [(each["event"], each.get("stage")) for each in receipt_facts(run / "ledger.jsonl")].index((event, stage))
     (run / "ledger.jsonl").write_bytes(b"".join(lines[: at + 1]))
 
 
 def test_a_finished_run(finished: Path) -> None:
     rows = run_status(finished)
     assert [row["stage"] for row in rows] == planned(finished / "plan.toml")
-    ends = {each["stage"]: each for each in read_receipts(finished / "ledger.jsonl") if each["event"] == "end"}
+    ends = {each["stage"]: each for each in receipt_facts(finished / "ledger.jsonl") if each["event"] == "end"}
     for row in rows:
         end = ends[row["stage"]]
         assert row == {"stage": row["stage"], "state": "done", "seconds": end["seconds"], "time": end["time"]}

@@ -13,7 +13,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer, Scorers
-from leadwise.leads import LeadSet
+from leadwise.leads import lead_names, mask_bits
 from leadwise.metrics import record_brier, record_nll
 
 
@@ -92,14 +92,13 @@ def readings_frame(readings: Readings) -> pd.DataFrame:
     """``records.parquet``: every (evaluator, record, lead set) that a result uses, once."""
     records, frames = readings.records, []
     for evaluator, positions, masks, probabilities in readings.used():
-        labels, bits = records.labels[positions], masks @ (1 << np.arange(12))
-        text = {each: str(LeadSet(int(each))) for each in np.unique(bits)}
+        labels = records.labels[positions]
         columns: dict[str, Any] = {
             "role": records.role,
             "evaluator": evaluator,
             "id": records.ids[positions],
             "patient": records.patients[positions],
-            "leads": [text[each] for each in bits],
+            "leads": lead_names(mask_bits(masks)),
         }
         columns |= {f"y_{name}": labels[:, i] for i, name in enumerate(records.label_names)}
         columns |= {f"p_{name}": probabilities[:, i] for i, name in enumerate(records.label_names)}

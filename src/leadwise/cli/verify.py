@@ -40,11 +40,10 @@ def verify(
 def _up_to(run: Path, head: str) -> str:
     """How far the head of a ledger that was kept elsewhere reaches."""
     from leadwise.run.directory import RunDirectory
-    from leadwise.run.ledger import read_receipts
-    from leadwise.run.verify import place_of_head
+    from leadwise.run.history import History
 
-    receipts = read_receipts(RunDirectory(run).ledger)
-    return f"; the head stands for its receipts 1 to {place_of_head(receipts, head)} of {len(receipts)}"
+    history = History.read(RunDirectory(run).ledger)
+    return f"; the head stands for its receipts 1 to {history.place_of(head)} of {len(history)}"
 
 
 def chosen(path: Path | None, pretrained: bool) -> Path:

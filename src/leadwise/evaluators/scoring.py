@@ -15,14 +15,12 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name
-from leadwise.leads import LEADS, LeadSet
+from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
+from leadwise.leads import LEADS, LeadSet, bits_masks, mask_bits
 from leadwise.progress import progress
 
 BATCH = 256
 """Recordings handed to an evaluator at once, about 12 MB of signals, unless what it prepared names another number."""
-
-_BIT = 1 << np.arange(12)
 
 
 def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
@@ -98,7 +96,7 @@ class Scorer:
         """Probabilities for the records at these positions, each under its own mask; equal pairs are scored once."""
         _check_masks(masks)
         self._check_available(masks & ~self._available[positions], self.records.ids[positions])
-        distinct, inverse = np.unique(masks @ _BIT + 4096 * positions, return_inverse=True)
+        distinct, inverse = np.unique(mask_bits(masks) + 4096 * positions, return_inverse=True)
         return self._answer(distinct)[inverse]
 
     def _answer(self, distinct: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
@@ -123,7 +121,7 @@ class Scorer:
     @property
     def remembered(self) -> tuple[Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]:
         """Positions, masks and probabilities of all that it remembers, in order of position and mask."""
-        return self._known // 4096, (self._known[:, None] % 4096 & _BIT).astype(bool), self._answers
+        return self._known // 4096, bits_masks(self._known % 4096), self._answers
 
     def _keep(self, codes: Int[np.ndarray, " m"], answers: Float64[np.ndarray, "m l"]) -> None:
         codes = np.concatenate([self._known, codes])
@@ -148,7 +146,7 @@ class Scorer:
                 part = slice(start, start + size)
                 batch = pairs[part]
                 batch = np.concatenate([batch, np.repeat(batch[:1], -len(batch) % self._together)])
-                said = self._prepared.probabilities(batch // 4096, (batch[:, None] % 4096 & _BIT).astype(bool))
+                said = self._prepared.probabilities(batch // 4096, bits_masks(batch % 4096))
                 answer[part] = self._checked(said, batch // 4096)[: len(pairs[part])]
                 if self._memory is not None:
                     with self._memory.open("ab") as file:
@@ -212,7 +210,8 @@ class Scorers:
         """The scorer of an evaluator, made when it is first asked for."""
         name = evaluator_name(evaluator)
         if name not in self._made:
-            place = self.memory and self.memory / f"{name}-{self.records.sha256[:16]}.readings"
+            weights = (evaluator_sha256(evaluator) or "")[:16]  # a directory may outlive an evaluator of this name
+            place = self.memory and self.memory / f"{name}-{weights}-{self.records.labels_sha256[:16]}.readings"
             self._made[name] = Scorer(evaluator, self.records, True, place, self.whole)
         if self._made[name].evaluator is not evaluator:
             raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")

@@ -1,19 +1,15 @@
 """Where a number stands among the results of a run. What is not there is missing, never an error."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
-from leadwise.analysis.tidy import REFERENCE
 from leadwise.leads import LEADS
 
 ALL_LEADS = " ".join(LEADS)
-RANDOM_MASKS = "random masks"
-"""What stands for a lead set where every record of a role has the mask of the frozen draw."""
-
 _SCORED = ("contrasts", "interactions", "paired", "evaluator_quality", "calibration", "patients", "alignment")
 """Frames that show that a role was scored; a sealed role is in others, because its records may be counted."""
 
@@ -84,6 +80,13 @@ class Findings:
             "role" in frame.columns and (role,) in self._index(name, ("role",)) for name, frame in frames.items()
         )
 
+    def rows(self, name: str, **facts: Hashable) -> pd.DataFrame:
+        """The rows of a frame that have these values; none where it does not even have the column."""
+        frame = self.results.get(name, pd.DataFrame())
+        for column, value in facts.items():
+            frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
+        return frame
+
     def find(self, name: str, column: str = "value", **facts: object) -> Found:
         """``column`` of the first row of a frame that agrees with ``facts``, with ``lo`` and ``hi`` beside it."""
         frame = self.results.get(name)
@@ -109,179 +112,32 @@ class Findings:
         return self._indices[name, columns]
 
     def contrast(
-        self,
-        role: str | None,
-        policy: str,
-        evaluator: str,
-        k: int | None,
-        metric: str,
-        reference: str = OWN,
-        column: str = "delta",
+        self, role: str | None, policy: str, evaluator: str, k: int | None, metric: str, reference: str = OWN
     ) -> Found:
-        """D, or with ``column`` one of its two arms; ``reference`` is "own" or whose references are meant."""
+        """D; ``reference`` is "own" or whose references are meant."""
         owner = evaluator if reference == OWN else reference
-        found = self.find(
-            "contrasts",
-            column,
-            role=role,
-            policy=policy,
-            evaluator=evaluator,
-            reference_evaluator=owner,
-            reference_metric="ece" if metric.startswith("ece") else metric,
-            k=k,
-            metric=metric,
-        )
-        if column != "delta":
-            return found.without_interval()
-        if found.missing and owner == evaluator and metric.startswith("ece"):
-            # other binnings may have been computed for the calibration section only; it has the same ECE-matched set
-            return self.calibration(role, policy, evaluator, k, f"{metric} difference", versus=REFERENCE)
-        return found
+        facts = {"evaluator": evaluator, "reference_evaluator": owner, "reference_metric": metric, "metric": metric}
+        return self.find("contrasts", "delta", role=role, policy=policy, k=k, **facts)
 
     def interaction(
         self, role: str | None, policy: str, evaluator: str, baseline: str, reference: str, k: int | None, metric: str
     ) -> Found:
         """I of a policy between two evaluators."""
-        return self.find(
-            "interactions",
-            "interaction",
-            role=role,
-            policy=policy,
-            evaluator=evaluator,
-            baseline_evaluator=baseline,
-            reference=reference,
-            k=k,
-            metric=metric,
-        )
+        facts = {"evaluator": evaluator, "baseline_evaluator": baseline, "reference": reference, "metric": metric}
+        return self.find("interactions", "interaction", role=role, policy=policy, k=k, **facts)
 
-    def paired(
-        self,
-        role: str | None,
-        first: str,
-        second: str,
-        evaluator: str,
-        k: int | None,
-        metric: str,
-        column: str = "delta",
-    ) -> Found:
-        """Metric of the first policy minus that of the second; with ``column`` "a" or "b" that of one of them."""
+    def paired(self, role: str | None, first: str, second: str, evaluator: str, k: int | None, metric: str) -> Found:
+        """Metric of the first policy minus that of the second."""
         facts = {"role": role, "evaluator": evaluator, "k": k, "metric": metric}
-        found = self.find("paired", column, **facts, policy_a=first, policy_b=second)
-        if found.missing:  # a run may have paired them the other way round
-            other = {"a": "b", "b": "a", "delta": "delta"}[column]
-            found = self.find("paired", other, **facts, policy_a=second, policy_b=first)
-            found = found.negated if column == "delta" else found
-        return found if column == "delta" else found.without_interval()
-
-    def calibration(
-        self,
-        role: str | None,
-        policy: str,
-        evaluator: str,
-        k: int | None,
-        statistic: str,
-        label: str = "",
-        versus: str = "",
-    ) -> Found:
-        """A statistic of a policy, of the ECE-matched set ("reference"), or of the one versus the other."""
-        facts = {"policy": policy, "versus": versus, "evaluator": evaluator, "reference_metric": "ece"}
-        return self.find("calibration", role=role, k=k, statistic=statistic, label=label, **facts)
-
-    def patients(
-        self,
-        role: str | None,
-        policy: str,
-        evaluator: str,
-        k: int | None,
-        statistic: str,
-        label: str = "",
-        versus: str = REFERENCE,
-        reference_metric: str = "nll",
-    ) -> Found:
-        """A statistic of the patients' effects."""
-        facts = {"policy": policy, "versus": versus, "evaluator": evaluator, "reference_metric": reference_metric}
-        return self.find("patients", role=role, k=k, statistic=statistic, label=label, **facts)
-
-    def patient_count(self, role: str | None, policy: str, evaluator: str, k: int | None, statistic: str) -> Found:
-        """Of how many patients a share is: the share times all patients, who have no label, one, or several."""
-        groups = [
-            self.patients(role, policy, evaluator, k, "patients", group)
-            for group in ("no label", "one label", "several labels")
-        ]
-        everyone = sum(group.value for group in groups if not group.missing)
-        share = self.patients(role, policy, evaluator, k, statistic)
-        if share.missing or not everyone:
-            return MISSING
-        return Found(*(float(np.round(bound * everyone)) for bound in share))
-
-    def overlap(
-        self, role: str | None, first: str, second: str, evaluator: str, k: int | None, statistic: str
-    ) -> Found:
-        """A statistic of who benefits under two policies; a run may have compared them the other way round."""
-        found = self.patients(role, first, evaluator, k, statistic, versus=second)
+        found = self.find("paired", "delta", **facts, policy_a=first, policy_b=second)
         if not found.missing:
             return found
-        swapped = {
-            "benefit under the first only": "benefit under the second only",
-            "benefit under the second only": "benefit under the first only",
-        }
-        return self.patients(role, second, evaluator, k, swapped.get(statistic, statistic), versus=first)
+        # a run may have paired them the other way round
+        return self.find("paired", "delta", **facts, policy_a=second, policy_b=first).negated
 
-    def reference_alignment(
-        self,
-        role: str | None,
-        policy: str,
-        owner: str,
-        k: int | None,
-        statistic: str,
-        label: str = "",
-        metric: str = "nll",
-    ) -> Found:
-        """How near a policy's sets are to the reference of an evaluator."""
-        facts = {"policy": policy, "versus": REFERENCE, "evaluator": owner, "reference_metric": metric}
-        return self.find("alignment", role=role, k=k, statistic=statistic, label=label, **facts)
-
-    def policies_alignment(self, role: str | None, first: str, second: str, k: int | None, statistic: str) -> Found:
-        """How near two policies' sets are to each other, whichever of them is named first."""
-        facts: dict[str, Any] = {"role": role, "k": k, "statistic": statistic, "label": ""}
-        found = self.find("alignment", policy=first, versus=second, **facts)
-        return self.find("alignment", policy=second, versus=first, **facts) if found.missing else found
-
-    def lead_frequency(self, role: str | None, policy: str, k: int | None, lead: str) -> Found:
-        """In what share of the records a policy acquires a lead."""
-        facts = {"policy": policy, "versus": "", "statistic": "lead frequency", "label": lead}
-        return self.find("alignment", role=role, k=k, **facts)
-
-    def first_leads(self, policy: str) -> set[str]:
-        """The leads that a policy begins with, in any role."""
-        frame = self.results.get("allocations")
-        if frame is None or not {"policy", "leads"} <= set(frame.columns):
-            return set()
-        return set(frame["leads"][frame["policy"] == policy].str.split().str[0])
-
-    def reference_leads(self, owner: str, metric: str, k: int) -> set[str]:
-        """The leads of an evaluator's best fixed set; none where it is not among the results."""
-        leads = self.find("references", "leads", evaluator=owner, metric=metric, k=k)
-        return set() if leads.missing else set(leads.value.split())
-
-    def quality(self, role: str | None, evaluator: str, metric: str, leads: str = ALL_LEADS) -> Found:
-        """A metric of an evaluator that reads the same leads, or the frozen draw of masks."""
-        return self.find("evaluator_quality", role=role, evaluator=evaluator, leads=leads, metric=metric)
-
-    def random_mask_quality(self, role: str | None, evaluator: str, metric: str) -> Found:
-        """A metric under the frozen draw of masks; of the selection role it is known from choosing the seed."""
-        found = self.quality(role, evaluator, metric, RANDOM_MASKS)
-        return (
-            self.find("seeds", evaluator=evaluator, role=role, metric=metric, chosen=True) if found.missing else found
-        )
-
-    def count(self, column: str, folds: Iterable[int]) -> Found:
-        """Records, patients or all-zero records of some folds: no patient is in two roles, so roles add up."""
-        wanted = frozenset(folds)
-        inside = {role: folds for role, folds in self.roles.items() if folds <= wanted}
-        if frozenset().union(*inside.values()) != wanted:
-            return MISSING
-        return Found(sum(self.find("splits", column, role=role).value for role in inside))
+    def quality(self, role: str | None, evaluator: str, metric: str) -> Found:
+        """A metric of an evaluator that reads all leads."""
+        return self.find("evaluator_quality", role=role, evaluator=evaluator, leads=ALL_LEADS, metric=metric)
 
 
 def _blank_where_missing(column: "pd.Series[Any]") -> list[object]:

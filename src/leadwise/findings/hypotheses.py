@@ -1,13 +1,13 @@
 """What the plan expected, frozen before anybody looked, and whether it came out so."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
 
 import pandas as pd
 
 from leadwise.cohort.roles import SCORED
-from leadwise.findings.estimates import Findings, Found
-from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, cell_verdict, joint_verdict
+from leadwise.findings.estimates import MISSING, Findings
+from leadwise.findings.statements import Statement
+from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, joint_verdict
 from leadwise.run.plan import Hypothesis, Plan
 
 COLUMNS = (
@@ -25,7 +25,7 @@ def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.Data
     """
     findings = Findings(results, plan.roles)
     rows = [
-        (number, role, *_said(hypothesis), *_answer(list(hypothesis_cells(findings, role, hypothesis)), hypothesis))
+        {"number": number, "role": role, **_in_words(hypothesis), **_answer(findings, role, hypothesis)}
         for number, hypothesis in enumerate(plan.hypotheses, 1)
         for role in SCORED
         if findings.scored(role)
@@ -33,39 +33,23 @@ def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.Data
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def hypothesis_cells(findings: Findings, role: str, hypothesis: Hypothesis) -> Iterator[Found]:
-    """The estimate of every cell that a hypothesis is about, missing where it is not among the results."""
-    if hypothesis.quantity == "paired":
-        first, second = hypothesis.policies
-        for k, metric in product(hypothesis.budgets, hypothesis.metrics):
-            yield findings.paired(role, first, second, hypothesis.evaluator, k, metric)
-        return
-    against, baseline = hypothesis.reference, hypothesis.baseline or ""
-    for policy, k, metric in product(hypothesis.policies, hypothesis.budgets, hypothesis.metrics):
-        if hypothesis.quantity == "interaction":
-            yield findings.interaction(role, policy, hypothesis.evaluator, baseline, against, k, metric)
-        else:
-            yield findings.contrast(role, policy, hypothesis.evaluator, k, metric, against)
+def _in_words(hypothesis: Hypothesis) -> dict[str, str]:
+    """The hypothesis as text, several of a kind with blanks between."""
+    facts = hypothesis.model_dump().items()
+    return {name: " ".join(map(str, value)) if isinstance(value, list) else value or "" for name, value in facts}
 
 
-def _said(hypothesis: Hypothesis) -> tuple[str, ...]:
-    """The hypothesis in words, several of a kind with blanks between."""
-    return (
-        hypothesis.level,
-        hypothesis.quantity,
-        " ".join(hypothesis.policies),
-        hypothesis.evaluator,
-        hypothesis.baseline or "",
-        hypothesis.reference,
-        " ".join(map(str, hypothesis.budgets)),
-        " ".join(hypothesis.metrics),
-        hypothesis.expected,
-    )
-
-
-def _answer(cells: Sequence[Found], hypothesis: Hypothesis) -> tuple[int, int, int, int, str, float, float, float]:
-    verdicts = [cell_verdict(found, hypothesis.expected) for found in cells]
-    present = len(verdicts) - verdicts.count(NOT_ANSWERABLE)
-    counts = len(cells), present, verdicts.count(HOLDS), verdicts.count(CONTRADICTED)
-    single = cells[0] if len(cells) == 1 else Found(float("nan"))
-    return *counts, joint_verdict(verdicts), *single
+def _answer(findings: Findings, role: str, hypothesis: Hypothesis) -> dict[str, object]:
+    """What the cells of a role say."""
+    statement = Statement(**hypothesis.model_dump(exclude={"level"}))
+    cells = [statement.decide(findings, role, place) for place in statement.places]
+    verdicts = [cell.verdict for cell in cells]
+    single = cells[0].estimates[0][1] if len(cells) == 1 else MISSING
+    return {
+        "cells": len(cells),
+        "present": len(verdicts) - verdicts.count(NOT_ANSWERABLE),
+        "holding": verdicts.count(HOLDS),
+        "contradicted": verdicts.count(CONTRADICTED),
+        "verdict": joint_verdict(verdicts),
+        **single._asdict(),
+    }

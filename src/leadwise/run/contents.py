@@ -1,10 +1,9 @@
 """What a report is made of: a finished run, read from its directory. Nothing is computed here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -13,7 +12,8 @@ from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError, one_line
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import read_receipts, receipt_sha256
+from leadwise.run.history import Chronology, History
+from leadwise.run.ledger import Results
 from leadwise.run.plan import Plan
 
 _AGAIN = "which gathers the results anew and redoes no stage."
@@ -42,22 +42,19 @@ class Frames(Mapping[str, pd.DataFrame]):
         return len(self._files)
 
 
-def read_cohort(receipts: Sequence[Mapping[str, Any]]) -> Identity:
+def read_run(path: str | Path) -> "RunContents":
+    """A run whose results are there: its plan, bundle, receipts and tables, each table read when it is asked for."""
+    return RunContents.read(path)
+
+
+def read_cohort(history: History) -> Identity:
     """The cohort that a run read last, as its ledger tells."""
     try:
-        return Identity.read(next(each for each in reversed(receipts) if each["event"] == "cohort")["cohort"])
-    except (StopIteration, KeyError, TypeError, ValueError):
+        return Identity.read(history.cohorts[-1].cohort)
+    except (LookupError, TypeError, ValueError):
         raise InputError(
             f"The ledger does not tell which cohort was read; carry out the same command again, {_AGAIN}"
         ) from None
-
-
-def before_report(receipts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Receipts without those of reports at their end, so that a report made again is the same, its head included."""
-    count = len(receipts)
-    while count and receipts[count - 1]["event"] == "report":
-        count -= 1
-    return list(receipts[:count])
 
 
 def published_cohort(*cohorts: Identity) -> bool:
@@ -67,13 +64,13 @@ def published_cohort(*cohorts: Identity) -> bool:
 
 @dataclass(frozen=True)
 class RunContents:
-    """A run whose results are there: its plan, frozen bundle, receipts and tables."""
+    """A run whose results are there: its plan, frozen bundle, history and tables."""
 
     directory: RunDirectory
     plan: Plan
     bundle: Bundle
-    receipts: list[dict[str, Any]]
-    """Those of this run before its report, which has one of its own."""
+    history: History
+    """What the receipts before that of the report tell."""
     results: Mapping[str, pd.DataFrame]
     cohort: Identity
     """Whose records were scored, as the ledger tells."""
@@ -85,23 +82,29 @@ class RunContents:
         directory = RunDirectory(path)
         if not directory.ledger.exists():
             raise InputError(f"{directory.path} is no run: it has no {directory.ledger.name}.")
-        receipts = before_report(read_receipts(directory.ledger))
-        if not any(receipt["event"] == "results" for receipt in receipts):
+        history = History.read(directory.ledger).before_report
+        if history.results is None:
             raise InputError(f"{directory.path} has no results yet; let the run come to its end first.")
         bundle, frames = Bundle(directory.bundle), Frames(directory.results)
         if "contrasts" not in frames:
             raise InputError(f"{directory.results}/contrasts.parquet is missing; run the plan again, {_AGAIN}")
-        if "claims" in frames and "contradicted" not in frames["claims"]:
+        if "published" in frames and "table" not in frames["published"]:
             raise InputError(
                 f"{directory.results} was written by an earlier version of leadwise; carry out the same command again, "
                 f"{_AGAIN}"
             )
-        return cls(directory, bundle.plan, bundle, receipts, frames, read_cohort(receipts), bundle.cohort)
+        return cls(directory, bundle.plan, bundle, history, frames, read_cohort(history), bundle.cohort)
+
+    @property
+    def gathered(self) -> Results:
+        """The receipt about the results."""
+        assert self.history.results is not None  # `read` has seen to it
+        return self.history.results
 
     @cached_property
-    def head(self) -> str:
-        """Hash of the last receipt, in which all others are chained."""
-        return receipt_sha256(self.receipts[-1])
+    def chronology(self) -> Chronology:
+        """What happened before and after the freeze of the bundle."""
+        return self.history.of_bundle(self.bundle.sha256)
 
     @property
     def synthetic(self) -> bool:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leadwise.errors import InputError
-from leadwise.run.ledger import read_receipts
+from leadwise.run.history import History
+from leadwise.run.stage_names import FREEZE
 from leadwise.store import error_number
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,6 +36,7 @@ class RunDirectory:
         self.figures = self.path / "figures"
         self.tables = self.path / "tables"
         self.report = self.path / "report.html"
+        self.readings = self.path / ".readings"
 
     def check_ours(self) -> None:
         """Raise unless a run may write here: nothing is there, or a run; and of a run, only what runs have made.
@@ -43,27 +45,26 @@ class RunDirectory:
         """
         if not self.path.is_dir():
             return  # it is yet to be made, or cannot be
-        receipts, lock = read_receipts(self.ledger), self.path / _LOCK
+        history, lock = History.read(self.ledger), self.path / _LOCK
         marked = lock.is_file() and lock.read_text(errors="replace") == _MARK
         begun = lock.is_file() and not lock.stat().st_size  # a kill came before the mark
-        if not (receipts or marked) and set(self.path.iterdir()) - ({lock} if begun else set()):
+        if not (history.receipts or marked) and set(self.path.iterdir()) - ({lock} if begun else set()):
             raise InputError(
                 f"{self.path} is neither empty nor a run of leadwise, and stays as it is; name a new or an empty "
                 "directory."
             )
-        told = {each["event"] for each in receipts} | {each.get("stage") for each in receipts}
-        listed = [each["files"] for each in receipts if each["event"] == "results"]
-        results = {name for files in listed if isinstance(files, dict) for name in files}
-        for place, begins, belonging in (
-            (self.bundle, {"freeze", "bundle"}, lambda path: path.name in _BUNDLED),
-            (self.results, {"results"}, lambda path: path.name in results),
-            (self.figures, {"results"}, lambda path: path.suffix in (".svg", ".pdf")),
-            (self.tables, {"results"}, lambda path: path.suffix == ".tex"),
+        gathered = history.results is not None
+        bundled = history.taken_over or any(each.stage == FREEZE for each in history.staged)
+        for place, begun, belonging in (
+            (self.bundle, bundled, lambda path: path.name in _BUNDLED),
+            (self.results, gathered, lambda path: path.name in history.result_files),
+            (self.figures, gathered, lambda path: path.suffix in (".svg", ".pdf")),
+            (self.tables, gathered, lambda path: path.suffix == ".tex"),
         ):
             if place.is_symlink() or (place.exists() and not place.is_dir()):
                 raise InputError(f"{place} is no directory of the run's; move it elsewhere, and the run can go on.")
             found = sorted(place.iterdir()) if place.is_dir() else []
-            foreign = [path for path in found if not (begins & told and belonging(path))]
+            foreign = [path for path in found if not (begun and belonging(path))]
             if foreign:
                 raise InputError(
                     f"{foreign[0]} was not made by the run, which would replace {place}; move it elsewhere, and the "

@@ -3,15 +3,17 @@
 import json
 import os
 import platform
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import run
-from typing import Any
+from typing import Any, Literal
 
 import rfc8785
+from pydantic import Field, PrivateAttr
 
 from leadwise.errors import InputError
 from leadwise.run.facts import Facts
@@ -20,7 +22,9 @@ BEGINNING = "0" * 64
 """What the first receipt has for the hash of the one before."""
 
 
-class _Software(Facts):
+class Software(Facts):
+    """Versions, processor kind and threads, which decide the last bits of a result."""
+
     leadwise: str
     commit: str
     python: str
@@ -30,61 +34,136 @@ class _Software(Facts):
     threads: int
 
 
-class _Receipt(Facts):
+class Receipt(Facts):
+    """What every receipt says; one of an event that this version does not know says no more."""
+
     number: int
     previous: str
     time: str
     event: str
-    software: _Software
+    software: Software
+    _sha256: str = PrivateAttr()
+
+    @classmethod
+    def read(cls, line: bytes) -> "Receipt":
+        """The receipt of a line, of the type that its event has; raises ValueError where it is none."""
+        facts = json.loads(line)
+        if not isinstance(facts, dict) or rfc8785.dumps(facts) != line:
+            raise ValueError("it is no object in canonical JSON")
+        event = facts.get("event")
+        kind = _TYPES.get(event, Receipt) if isinstance(event, str) else Receipt
+        receipt = kind.model_validate(facts)
+        receipt._sha256 = sha256(line).hexdigest()
+        return receipt
+
+    @property
+    def sha256(self) -> str:
+        """Hash of its line, what this version does not know of it included; the next receipt holds it."""
+        return self._sha256
+
+    @property
+    def when(self) -> str:
+        """Its clock, to the second, and its number."""
+        return f"{clock(self.time)} (receipt {self.number})"
 
 
-class _Begin(_Receipt):
+class Begin(Receipt):
+    """A stage was begun."""
+
+    event: Literal["begin"]
     stage: str
     key: str
     inputs: dict[str, str]
+    """Hash of everything that the stage needs, by its name."""
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Fingerprints of the roles that the stage was given."""
+        return {name[5:]: fingerprint for name, fingerprint in self.inputs.items() if name.startswith("role:")}
 
 
-class _End(_Receipt):
+class End(Receipt):
+    """A stage is done."""
+
+    event: Literal["end"]
     stage: str
     key: str
     seconds: float | None
+    """None where a kill came between the last file and this receipt."""
     outputs: dict[str, str]
-    sha256: str
+    """SHA-256 of each file that it made."""
+    list_sha256: str = Field(alias="sha256")
+    """SHA-256 of the artifact's own list of its files."""
+
+    @property
+    def artifact(self) -> str:
+        """The artifact's hash, by which the stages that need it name it."""
+        return outputs_sha256(self.outputs)
 
 
-class _Frozen(Facts):
+class Freeze(Facts):
+    """When a bundle was frozen, as the ledger of its run tells."""
+
     time: str
     head: str
+    """Hash of the receipt that ends the freeze, in which all that came before is chained."""
 
 
-class _Bundle(_Receipt):
-    sha256: str
-    frozen: _Frozen | None = None
+class BundleTaken(Receipt):
+    """A bundle that was frozen elsewhere was taken over."""
+
+    event: Literal["bundle"]
+    bundle: str = Field(alias="sha256")
+    frozen: Freeze | None = None
+    """None where the bundle does not say when it was frozen."""
 
 
-class _Results(_Receipt):
+class Results(Receipt):
+    """The results of a bundle were gathered."""
+
+    event: Literal["results"]
     bundle: str
     files: dict[str, str]
 
 
-class _Report(_Receipt):
+class Report(Receipt):
+    """The report was made, with figures and LaTeX tables."""
+
+    event: Literal["report"]
     files: dict[str, str]
 
 
-class _Cohort(_Receipt):
+class CohortRead(Receipt):
+    """A cohort was read."""
+
+    event: Literal["cohort"]
     cohort: dict[str, Any]
+    """The facts of its `leadwise.cohort.identity.Identity`."""
     unsealed: bool
 
 
-_KINDS: dict[str, type[_Receipt]] = {
-    "begin": _Begin,
-    "end": _End,
-    "bundle": _Bundle,
-    "results": _Results,
-    "report": _Report,
-    "cohort": _Cohort,
+_TYPES: dict[str, type[Receipt]] = {
+    "begin": Begin,
+    "end": End,
+    "bundle": BundleTaken,
+    "results": Results,
+    "report": Report,
+    "cohort": CohortRead,
 }
-"""What receipts of each event say at least."""
+
+
+def outputs_sha256(outputs: Mapping[str, str]) -> str:
+    """Hash of an artifact, from the hashes of its files."""
+    return sha256(rfc8785.dumps(dict(outputs))).hexdigest()
+
+
+def clock(time: str) -> str:
+    """The time of a receipt, to the second.
+
+    >>> clock("2026-11-18T06:47:09.735+00:00")
+    '2026-11-18 06:47:09 UTC'
+    """
+    return f"{time[:19].replace('T', ' ')} UTC"
 
 
 class Ledger:
@@ -103,11 +182,11 @@ class Ledger:
     @property
     def head(self) -> str:
         """Hash of the last receipt."""
-        return receipt_sha256(self.receipts[-1]) if self.receipts else BEGINNING
+        return self.receipts[-1].sha256 if self.receipts else BEGINNING
 
-    def add(self, event: str, **facts: Any) -> dict[str, Any]:
+    def add(self, event: str, **facts: Any) -> None:
         """Write a receipt about something that happened, with the clock and the machine, and flush it to the disk."""
-        receipt = {
+        content = {
             "number": len(self.receipts) + 1,
             "previous": self.head,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -115,39 +194,34 @@ class Ledger:
             **facts,
             "software": software(),
         }
+        line = rfc8785.dumps(content)
+        receipt = Receipt.read(line)
         with self.path.open("ab") as file:
-            file.write(rfc8785.dumps(receipt) + b"\n")
+            file.write(line + b"\n")
             file.flush()
             os.fsync(file.fileno())
         self.receipts.append(receipt)
-        return receipt
 
 
-def read_receipts(path: Path) -> list[dict[str, Any]]:
+def read_receipts(path: Path) -> list[Receipt]:
     """All receipts; raises `InputError` that names the line where the chain is broken."""
-    receipts: list[dict[str, Any]] = []
+    receipts: list[Receipt] = []
     previous = BEGINNING
     for number, line in enumerate(_whole_lines(path), start=1):
         try:
-            receipt = json.loads(line)
-            sound = rfc8785.dumps(receipt) == line and receipt["number"] == number
-            _KINDS.get(receipt["event"], _Receipt).model_validate(receipt)
-        except (ValueError, KeyError, TypeError, RecursionError):
+            receipt = Receipt.read(line)
+            sound = receipt.number == number
+        except (ValueError, RecursionError):
             sound = False
         if not sound:
             raise InputError(f"{path}, line {number}: this is not a receipt as leadwise writes them; it was changed.")
-        if receipt["previous"] != previous:
+        if receipt.previous != previous:
             raise InputError(
                 f"{path}, line {number}: the receipt before it was changed or removed; the chain of hashes is broken."
             )
-        previous = sha256(line).hexdigest()
+        previous = receipt.sha256
         receipts.append(receipt)
     return receipts
-
-
-def receipt_sha256(receipt: dict[str, Any]) -> str:
-    """Hash of a receipt, which the next one holds."""
-    return sha256(rfc8785.dumps(receipt)).hexdigest()
 
 
 def _whole_lines(path: Path) -> list[bytes]:

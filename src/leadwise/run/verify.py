@@ -1,23 +1,19 @@
 """Whether a run or a bundle is still what it says it is."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from leadwise.cohort.identity import Identity
 from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError, LeadwiseError, one_line
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.freeze import frozen_bundle, told_freeze
-from leadwise.run.ledger import read_receipts, receipt_sha256
-from leadwise.run.manifest import last_of, made_for_people, read_manifest
+from leadwise.run.history import History
+from leadwise.run.manifest import made_for_people, read_manifest
 from leadwise.run.stage import OUTPUTS, read_artifact
+from leadwise.run.stage_names import scored_role
 from leadwise.store import changed_files, differing_files, file_sha256
-
-Receipts = Sequence[dict[str, Any]]
 
 
 def verify(path: str | Path, head: str | None = None) -> list[str]:
@@ -36,35 +32,29 @@ def verify(path: str | Path, head: str | None = None) -> list[str]:
     if not directory.ledger.exists():
         raise InputError(f"{place} is neither a run nor a bundle: it has no {directory.ledger.name} and no {CONTENTS}.")
     try:
-        receipts = read_receipts(directory.ledger)
+        history = History.read(directory.ledger)
     except InputError as error:
         return [str(error)]
     return [
-        *_head_problems(directory, receipts, head),
-        *_manifest_problems(directory, receipts),
-        *_artifact_problems(directory, receipts),
-        *_recording_problems(directory, receipts),
+        *_head_problems(directory, history, head),
+        *_manifest_problems(directory, history),
+        *_artifact_problems(directory, history),
+        *_recording_problems(directory, history),
         *_strangers(directory),
-        *seal_problems(directory, receipts),
+        *seal_problems(directory, history),
     ]
 
 
-def _head_problems(directory: RunDirectory, receipts: Receipts, head: str | None) -> Iterator[str]:
+def _head_problems(directory: RunDirectory, history: History, head: str | None) -> Iterator[str]:
     """A head that was kept elsewhere stands for the receipt whose hash it is, and for all before it."""
-    if head is not None and place_of_head(receipts, head) is None:
+    if head is not None and history.place_of(head) is None:
         yield f"{directory.ledger} has no receipt of the hash {one_line(head)}; another ledger had this head."
 
 
-def place_of_head(receipts: Receipts, head: str) -> int | None:
-    """Number of the receipt that has this hash; None if none has."""
-    hashes = [receipt_sha256(receipt) for receipt in receipts]
-    return hashes.index(head.strip().lower()) + 1 if head.strip().lower() in hashes else None
-
-
-def _manifest_problems(directory: RunDirectory, receipts: Receipts) -> list[str]:
+def _manifest_problems(directory: RunDirectory, history: History) -> list[str]:
     """The manifest was written last: it knows the head of the chain, the bundle, the results and the report."""
     if not directory.manifest.exists():
-        if directory.results.exists() or last_of(receipts, "results"):
+        if directory.results.exists() or history.results:
             return [f"{directory.manifest} is missing, though the run has results; if it was stopped, let it go on."]
         return []  # the run has not come to its results yet
     try:
@@ -72,25 +62,25 @@ def _manifest_problems(directory: RunDirectory, receipts: Receipts) -> list[str]
     except InputError as error:
         return [str(error)]
     problems = []
-    if len(receipts) < manifest.receipts:
+    known = history.first(manifest.receipts)
+    if len(known) < manifest.receipts:
         problems.append(
-            f"{directory.ledger} has {len(receipts)} receipts, but the manifest knows {manifest.receipts}: the last "
+            f"{directory.ledger} has {len(known)} receipts, but the manifest knows {manifest.receipts}: the last "
             "were removed."
         )
-    elif receipt_sha256(receipts[manifest.receipts - 1]) != manifest.head:
+    elif known.head != manifest.head:
         problems.append(
             f"{directory.manifest} names a head that is not line {manifest.receipts} of {directory.ledger}; one of the "
             "two was changed."
         )
-    known = receipts[: manifest.receipts]
-    results, report = last_of(known, "results"), last_of(known, "report")
-    if results is None or (results["files"], results["bundle"]) != (manifest.results, manifest.bundle):
+    results, report = known.results, known.report
+    if results is None or (results.files, results.bundle) != (manifest.results, manifest.bundle):
         problems.append(f"{directory.manifest} does not say what the receipt about the results says.")
-    if report is None or report["files"] != manifest.report:
+    if report is None or report.files != manifest.report:
         problems.append(f"{directory.manifest} does not say what the receipt about the report says.")
     # of the two, the ledger is the one whose lines vouch for each other
-    hashes, frozen = (results["files"], results["bundle"]) if results else (manifest.results, manifest.bundle)
-    shown = report["files"] if report else manifest.report
+    hashes, frozen = (results.files, results.bundle) if results else (manifest.results, manifest.bundle)
+    shown = report.files if report else manifest.report
     problems += changed_files(directory.results, hashes) + differing_files(directory.path, shown)
     added = made_for_people(directory).keys() - shown.keys()
     problems += [f"{directory.path / name} was added later." for name in sorted(added)]
@@ -98,34 +88,29 @@ def _manifest_problems(directory: RunDirectory, receipts: Receipts) -> list[str]
         bundle = Bundle(directory.bundle)
         if bundle.sha256 != frozen:
             problems.append(f"{directory.bundle / CONTENTS} is not the one that was frozen.")
-        return [*problems, *frozen_problems(bundle, directory, receipts)]
+        return [*problems, *frozen_problems(bundle, directory, history)]
     except InputError as error:
         return [*problems, str(error)]
 
 
-def frozen_problems(bundle: Bundle, directory: RunDirectory, receipts: Receipts) -> list[str]:
+def frozen_problems(bundle: Bundle, directory: RunDirectory, history: History) -> list[str]:
     """A sentence for everything in which the bundle of a run is not what its ledger says was frozen."""
     problems = []
     if not directory.plan.exists() or file_sha256(directory.plan) != bundle.files.get("plan.toml"):
         problems.append(f"{directory.plan} is not the plan that was frozen.")
-    if bundle.sha256 not in [frozen_bundle(each) for each in receipts]:
+    if bundle.sha256 not in history.bundles:
         problems.append(f"{directory.bundle / CONTENTS} is not what a receipt says was frozen.")
     problems += bundle.problems()
-    if not problems and bundle.freeze != told_freeze(receipts, bundle.sha256):
+    if not problems and bundle.freeze != history.of_bundle(bundle.sha256).freeze:
         problems.append(f"{bundle.path} does not say what the ledger says about when it was frozen.")
     return problems
 
 
-def _artifact_problems(directory: RunDirectory, receipts: Receipts) -> list[str]:
+def _artifact_problems(directory: RunDirectory, history: History) -> list[str]:
     """Every finished stage has a receipt that names its place, its files and their hashes."""
-    said = {
-        directory.artifacts / receipt["stage"] / receipt["key"][:16]: receipt
-        for receipt in receipts
-        if receipt["event"] == "end"
-    }
-    present = {place for place in directory.artifacts.glob("*/[!.]*") if not place.name.endswith(".unfinished")}
-    problems = []
-    for place in sorted(present):
+    said = {directory.artifacts / each.stage / each.key[:16]: each for each in history.ended}
+    problems, present = [], list(_places(directory.artifacts))
+    for place in present:
         if place not in said:
             problems.append(f"{place} has no receipt that says it was finished.")
             continue
@@ -137,15 +122,26 @@ def _artifact_problems(directory: RunDirectory, receipts: Receipts) -> list[str]
         if artifact is None:
             problems.append(f"{place / OUTPUTS} is missing; run the plan again, and the stage will be done again.")
             continue
-        if said[place]["sha256"] != file_sha256(place / OUTPUTS):
+        if said[place].list_sha256 != file_sha256(place / OUTPUTS):
             problems.append(f"{place / OUTPUTS} is not what its receipt says.")
         problems += changed_files(place, artifact.outputs, OUTPUTS)
     return problems + [f"{place} is missing, though its receipt is there." for place in said if place not in present]
 
 
-def _recording_problems(directory: RunDirectory, receipts: Receipts) -> Iterator[str]:
+def _places(directory: Path) -> Iterator[Path]:
+    """Where artifacts lie, whatever their stages are called, and files that lie in none; not what kills have left."""
+    for place in sorted(directory.iterdir()) if directory.exists() else ():
+        if place.name.startswith(".") or place.name.endswith(".unfinished"):
+            continue
+        if place.is_dir() and not re.fullmatch("[0-9a-f]{16}", place.name):  # a stage, not the key of one
+            yield from _places(place)
+        else:
+            yield place
+
+
+def _recording_problems(directory: RunDirectory, history: History) -> Iterator[str]:
     """Recordings that a run made itself are those that it read, which a receipt names by their fingerprints."""
-    said = [each["cohort"] for each in receipts if each["event"] == "cohort"]
+    said = [each.cohort for each in history.cohorts]
     for place in sorted(directory.path.glob("cohort-*")):
         if not (place / "ptbxl_database.csv").exists():
             continue  # a kill left it half made
@@ -162,16 +158,15 @@ def _strangers(directory: RunDirectory) -> Iterator[str]:
     """What lies in a run and is no part of it; hidden files are what kills leave, and nothing reads them."""
     known = {place.name for name, place in vars(directory).items() if name != "path"}
     for place in sorted(directory.path.iterdir()):
-        ours = place.name in known or re.fullmatch(r"cohort-\d+-\d+", place.name)
+        ours = place.name in known or place.name.startswith("cohort-")
         if not ours and not place.name.startswith("."):
             yield f"{place} does not belong to the run; keep it elsewhere."
 
 
-def seal_problems(directory: RunDirectory, receipts: Receipts) -> list[str]:
+def seal_problems(directory: RunDirectory, history: History) -> list[str]:
     """Nothing scored the evaluation role before something was frozen."""
-    frozen = False
-    for number, receipt in enumerate(receipts, start=1):
-        frozen |= frozen_bundle(receipt) is not None
-        if receipt.get("stage") in SCORED and not frozen:
-            return [f"{directory.ledger}, line {number}: the {receipt['stage']} role was scored before the freeze."]
-    return []
+    early = history.scored_too_early
+    if early is None:
+        return []
+    role = scored_role(early.stage)
+    return [f"{directory.ledger}, line {early.number}: the {role} role was scored before the freeze."]

@@ -29,7 +29,15 @@ from leadwise.policies.allocation import Allocation
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.run.bundle import Bundle
 from leadwise.run.results import TABLES
+from leadwise.run.stage import Work
 from leadwise.store import write_csv
+
+
+def score_role(work: Work, role: str) -> None:
+    """Score a role with everything that was frozen. The receipt of this stage is the receipt of having looked."""
+    bundle = Bundle(work.study.plan_path.parent / "bundle")
+    cohort = bundle.open(work.study.cohort, role)
+    write_frames(work.out, RoleResults(bundle, cohort.role(role), work.scratch).frames())
 
 
 @dataclass
@@ -91,7 +99,7 @@ class RoleResults:
         rows = []
         for k, compared in {k: each.records for (_, k), each in self.compared.items()}.items():
             absent = self.records.select(~np.isin(self.records.rows, compared.rows))
-            fewer = absent.available.sum(axis=1) < k
+            fewer = absent.lead_counts < k
             reason = np.where(fewer, f"fewer than {k} leads", "lacks a lead of a reference")
             rows.append(pd.DataFrame({"role": self.records.role, "k": k, "id": absent.ids, "reason": reason}))
         return _joined(rows)

@@ -7,15 +7,15 @@ from typing import Any
 
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
-from leadwise.run.bundle import CONTENTS, Bundle
+from leadwise.run.bundle import CONTENTS
 from leadwise.run.directory import RunDirectory
-from leadwise.run.ledger import read_receipts
+from leadwise.run.history import History
+from leadwise.run.ledger import Begin, End
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import OUTPUTS, Finder, MissingInput, Stage, in_order, read_artifact
-from leadwise.study.run import scoring_stage
-from leadwise.study.stages import stages
-
-Receipt = dict[str, Any]
+from leadwise.run.stage_names import CENSUS, FREEZE, scoring_stage
+from leadwise.store import file_sha256
+from leadwise.study.graph import scored, stages
 
 
 def run_status(path: str | Path, plan: Plan | None = None) -> list[dict[str, Any]]:
@@ -30,70 +30,70 @@ def run_status(path: str | Path, plan: Plan | None = None) -> list[dict[str, Any
         raise InputError(f"{directory.path} is a frozen bundle, not a run; verify tells whether it is whole.")
     if not directory.plan.exists():
         raise InputError(f"{directory.path} is no run: it has no plan.toml.")
-    receipts, wanted = read_receipts(directory.ledger), plan or read_plan(directory.plan)
-    finder = Finder(directory, _fingerprints(directory, wanted, receipts))
-    return [_row(finder, stage, receipts) for stage in _planned(finder, wanted, receipts)]
+    history, wanted = History.read(directory.ledger), plan or read_plan(directory.plan)
+    finder = Finder(directory, _fingerprints(directory, wanted, history))
+    return [_row(finder, stage, history) for stage in _planned(finder, wanted, history)]
 
 
-def _row(finder: Finder, stage: Stage, receipts: list[Receipt]) -> dict[str, Any]:
+def _row(finder: Finder, stage: Stage, history: History) -> dict[str, Any]:
     """What is known about a stage. If it is done, what needs it may be too."""
-    heard = [receipt for receipt in receipts if receipt.get("stage") == stage.name]
+    heard = [receipt for receipt in history.staged if receipt.stage == stage.name]
     try:
         key, artifact = finder.key(stage), finder.find(stage)
     except MissingInput:
         key, artifact = "", None
-    of_this = [receipt for receipt in heard if receipt["key"] == key]
+    of_this = [receipt for receipt in heard if receipt.key == key]
     if artifact is not None:
         finder.done[stage.name], state = artifact, "done"
-    elif of_this and of_this[-1]["event"] == "begin":
+    elif of_this and isinstance(of_this[-1], Begin):
         state = "unfinished"
-    elif any(receipt["event"] == "end" and receipt["key"] != key for receipt in heard):
+    elif any(isinstance(receipt, End) and receipt.key != key for receipt in heard):
         state = "outdated"
     else:
         state = "to do"
-    last = (of_this or heard or [{}])[-1]
-    return {"stage": stage.name, "state": state, "seconds": last.get("seconds"), "time": last.get("time")}
+    last = next(reversed(of_this or heard), None)
+    seconds = last.seconds if isinstance(last, End) else None
+    return {"stage": stage.name, "state": state, "seconds": seconds, "time": last.time if last else None}
 
 
-def _planned(finder: Finder, plan: Plan, receipts: list[Receipt]) -> Iterator[Stage]:
+def _planned(finder: Finder, plan: Plan, history: History) -> Iterator[Stage]:
     """Every stage in the order of a run. What is scored depends on the freeze, which must have been found by then."""
-    if any(receipt["event"] == "bundle" for receipt in receipts):  # a bundle from elsewhere was scored, and no more
-        bundle = Bundle(finder.directory.bundle)
-        yield from (scoring_stage(role, bundle, ()) for role in SCORED if role in finder.roles)
+    if history.taken_over:  # a bundle from elsewhere was scored, and no more
+        bundle = file_sha256(finder.directory.bundle / CONTENTS)
+        yield from (scored(role, bundle) for role in SCORED if role in finder.roles)
         return
     yield from in_order(stages(plan, list(finder.roles)))
-    frozen, heard = finder.done.get("freeze"), {receipt.get("stage") for receipt in receipts}
+    frozen, heard = finder.done.get(FREEZE), {receipt.stage for receipt in history.staged}
     for role in SCORED:
         if frozen and role in finder.roles:
-            yield scoring_stage(role, Bundle(frozen.path), ("freeze",))
-        elif role in plan.roles and (role in finder.roles or role in heard or not finder.roles):
-            yield Stage(role, lambda _work: None, (f"role:{role}", "freeze"))
+            yield scored(role, file_sha256(frozen.path / CONTENTS), (FREEZE,))
+        elif role in plan.roles and (role in finder.roles or scoring_stage(role) in heard or not finder.roles):
+            yield scored(role, "", (FREEZE,))
 
 
-def _fingerprints(directory: RunDirectory, plan: Plan, receipts: list[Receipt]) -> dict[str, str]:
+def _fingerprints(directory: RunDirectory, plan: Plan, history: History) -> dict[str, str]:
     """Of the roles as the plan has them, without reading the cohort: what the receipts say that stages began with.
 
-    The stage ``cohort`` begins with all roles. Of several such receipts that one counts which fits the plan best, and
-    the last of those that fit alike.
+    The stage that counts the cohort begins with all roles. Of several such receipts that one counts which fits the
+    plan best, and the last of those that fit alike.
     """
-    begun = [receipt for receipt in receipts if receipt["event"] == "begin"]
-    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(begun) if receipt["stage"] == "cohort"]
+    begun = history.begun
+    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(begun) if receipt.stage == CENSUS]
     if cohorts:
         return max(cohorts, key=lambda cohort: cohort[0])[1]
-    inputs = [each for receipt in begun for each in receipt["inputs"].items()]
-    return {need.removeprefix("role:"): said for need, said in inputs if need.startswith("role:")}
+    return {role: fingerprint for receipt in begun for role, fingerprint in receipt.roles.items()}
 
 
-def _fitting(directory: RunDirectory, plan: Plan, receipt: Receipt) -> tuple[float, dict[str, str]]:
+def _fitting(directory: RunDirectory, plan: Plan, census: Begin) -> tuple[float, dict[str, str]]:
     """The roles of a cohort that have the same folds in the plan, with their fingerprints; first their share."""
-    place = directory.artifacts / "cohort" / receipt["key"][:16]
+    place = directory.artifacts / CENSUS / census.key[:16]
     if read_artifact(place) is None:
         return 0.0, {}
-    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.model_dump()
+    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.as_said()
     if not isinstance(settings, dict) or not isinstance(settings.get("roles"), dict):
         return 0.0, {}
     if settings.get("cohort", wanted) != wanted:
         return 0.0, {}
-    said = {need.removeprefix("role:"): fingerprint for need, fingerprint in receipt["inputs"].items()}
+    said = census.roles
     fitting = {role: each for role, each in said.items() if settings["roles"].get(role) == plan.roles.get(role)}
     return len(fitting) / max(1, len(said)), fitting

@@ -1,0 +1,135 @@
+"""Statements about estimates, the plan's hypotheses and the paper's claims alike: their cells, and what those say."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+from leadwise.analysis.tidy import REFERENCE
+from leadwise.findings.estimates import Findings, Found
+from leadwise.findings.verdicts import cell_verdict
+
+
+class Place(NamedTuple):
+    """What an estimate is of. What a statement does not name is blank."""
+
+    policy: str
+    versus: str
+    """The policy that it is compared with."""
+    evaluator: str
+    baseline: str
+    """The evaluator that it is compared with."""
+    reference: str
+    k: int
+    metric: str
+
+
+class Decided(NamedTuple):
+    """The estimates that decide a cell, and the verdict on it."""
+
+    estimates: list[tuple[Place, Found]]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Where the estimates of all cells (policy, budget and metric) are said to lie."""
+
+    quantity: str
+    """One of `QUANTITIES`."""
+    policies: Sequence[str]
+    """Of a pair the two, else each is a cell of its own."""
+    evaluator: str
+    baseline: str | None
+    reference: str
+    budgets: Sequence[int]
+    metrics: Sequence[str]
+    expected: str
+    """See `leadwise.findings.verdicts.cell_verdict`."""
+
+    @property
+    def places(self) -> list[Place]:
+        pairs = [tuple(self.policies)] if self.quantity == "paired" else [(policy, "") for policy in self.policies]
+        facts = self.evaluator, self.baseline or "", self.reference
+        return [
+            Place(policy, versus, *facts, k, metric)
+            for (policy, versus), k, metric in product(pairs, self.budgets, self.metrics)
+        ]
+
+    def decide(self, findings: Findings, role: str | None, place: Place) -> Decided:
+        """What a cell says; of two evaluators' quality, which no table compares, the difference decides."""
+        estimate = QUANTITIES[self.quantity]
+        found = estimate(findings, role, place)
+        if self.quantity != QUALITY:
+            return Decided([(place, found)], cell_verdict(found, self.expected))
+        alone, other = place._replace(baseline=""), place._replace(evaluator=place.baseline, baseline="")
+        compared = estimate(findings, role, other)
+        return Decided([(alone, found), (other, compared)], cell_verdict(found.minus(compared), self.expected))
+
+
+QUALITY, IDENTICAL = "evaluator quality", "identical sets"
+
+
+def _contrast(findings: Findings, role: str | None, at: Place) -> Found:
+    return findings.contrast(role, at.policy, at.evaluator, at.k, at.metric, at.reference)
+
+
+def _interaction(findings: Findings, role: str | None, at: Place) -> Found:
+    return findings.interaction(role, at.policy, at.evaluator, at.baseline, at.reference, at.k, at.metric)
+
+
+def _paired(findings: Findings, role: str | None, at: Place) -> Found:
+    return findings.paired(role, at.policy, at.versus, at.evaluator, at.k, at.metric)
+
+
+def _calibration(findings: Findings, role: str | None, at: Place) -> Found:
+    """A statistic of the policy minus that of the ECE-matched set."""
+    found = _calibrated(findings, role, at, f"{at.metric} difference", versus=REFERENCE)
+    if not found.missing:
+        return found
+    policy, fixed = (_calibrated(findings, role, at._replace(policy=arm), at.metric) for arm in (at.policy, REFERENCE))
+    return policy.minus(fixed)
+
+
+def _variance(findings: Findings, role: str | None, at: Place) -> Found:
+    """The policy's variance over that of the ECE-matched set, minus one."""
+    return _calibrated(findings, role, at, "variance retention", versus=REFERENCE).minus(Found(1.0, 1.0, 1.0))
+
+
+def _label_ece(findings: Findings, role: str | None, at: Place) -> Found:
+    return _calibrated(findings, role, at, "ece difference", label=at.metric, versus=REFERENCE)
+
+
+def _calibrated(
+    findings: Findings, role: str | None, at: Place, statistic: str, label: str = "", versus: str = ""
+) -> Found:
+    facts = {"policy": at.policy, "versus": versus, "evaluator": at.evaluator, "reference_metric": "ece"}
+    return findings.find("calibration", role=role, k=at.k, statistic=statistic, label=label, **facts)
+
+
+def _spearman(findings: Findings, role: str | None, at: Place) -> Found:
+    facts = {"policy": at.policy, "versus": REFERENCE, "evaluator": at.evaluator, "reference_metric": at.metric}
+    return findings.find("patients", role=role, k=at.k, statistic="spearman", label="", **facts)
+
+
+def _identical(findings: Findings, role: str | None, at: Place) -> Found:
+    facts = {"policy": at.policy, "versus": REFERENCE, "evaluator": at.reference, "reference_metric": at.metric}
+    return findings.find("alignment", role=role, k=at.k, statistic="identical", label="", **facts)
+
+
+def _quality(findings: Findings, role: str | None, at: Place) -> Found:
+    return findings.quality(role, at.evaluator, at.metric)
+
+
+QUANTITIES: dict[str, Callable[[Findings, str | None, Place], Found]] = {
+    "contrast": _contrast,
+    "interaction": _interaction,
+    "paired": _paired,
+    "calibration": _calibration,
+    "variance retained": _variance,
+    "label ece": _label_ece,
+    "spearman": _spearman,
+    IDENTICAL: _identical,
+    QUALITY: _quality,
+}
+"""The estimate that each kind of statement is about."""

@@ -1,1 +1,0 @@
-"""The panels that figures are made of: each draws one frame on one Axes."""
