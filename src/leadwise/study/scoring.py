@@ -65,7 +65,7 @@ class RoleResults:
         """Every table, in an order in which what was read before serves what comes next."""
         contrasts = self._contrasts()
         interactions = self._interactions(contrasts)
-        pairs = [pair.policies for pair in self.plan.pairs]
+        pairs = [(pair.policies[0], pair.policies[1]) for pair in self.plan.pairs]
         tables = {
             "splits": split_frame([self.records]),
             "resamples": self._resample(),
