@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from leadwise.report.wording import cell
-from leadwise.study.results import write_frames
 
 from leadwise.errors import InputError
 from leadwise.findings.hypotheses import hypotheses_frame

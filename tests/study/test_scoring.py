@@ -1,6 +1,6 @@
 """The tables of a study: what follows from the plan, how many rows it implies, and numbers from the records alone."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
 from leadwise.policies.random_subset import RandomSubset
-from leadwise.references import References, search_references
+from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.results import TABLES
 from leadwise.study.scoring import RoleResults, write_frames
-from study.test_run import finished_run
 
 BUDGETS, SEARCHED = (2, 4), (2,)  # of the plan; those for which the strong evaluator was searched
 
@@ -28,14 +27,11 @@ BUDGETS, SEARCHED = (2, 4), (2,)  # of the plan; those for which the strong eval
 # what follows from a plan ---------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Made:
-    """What a bundle holds, made by hand."""
+class Made(Bundle):
+    """A bundle whose contents are made by hand."""
 
-    plan: Plan
-    evaluators: dict[str, Any]
-    policies: dict[str, Any]
-    references: dict[str, References]
+    def __init__(self, plan: Plan, **contents: dict[str, Any]) -> None:
+        self.__dict__.update(contents, plan=plan)
 
 
 class Random(RandomSubset):
@@ -52,7 +48,12 @@ def made(tmp_path: Path, records: Records, lists: str, policies: dict[str, str |
     for name, reader in zip("abc", ("first", "second", "third"), strict=True):
         evaluators[name] = Reader(reader)
         evaluators[name].name = name
-    said = ["budgets = [2, 3]", "cohort = {kind = 'synthetic', records = 100}", "bootstrap = {replicates = 25}"]
+    said = [
+        "budgets = [2, 3]",
+        "first_lead = 'V2'",
+        "cohort = {kind = 'synthetic', records = 100}",
+        "bootstrap = {replicates = 25}",
+    ]
     for name in evaluators:
         said += [f"[evaluators.{name}]", "kind = 'logistic'", f"references = {[2, 3] if name in searched else []}"]
     for name, target in policies.items():
@@ -67,7 +68,7 @@ def made(tmp_path: Path, records: Records, lists: str, policies: dict[str, str |
         for seed, (name, target) in enumerate(policies.items())
     }
     references = {name: search_references(evaluators[name], records, [2, 3]) for name in searched}
-    return Made(read_plan(place), evaluators, chooses, references)
+    return Made(read_plan(place), evaluators=evaluators, policies=chooses, references=references)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def records() -> Records:
 
 
 def frames_of(bundle: Made, records: Records, memory: Path) -> dict[str, pd.DataFrame]:
-    frames = RoleResults(bundle, records, memory).frames()  # type: ignore[arg-type]
+    frames = RoleResults(bundle, records, memory).frames()
     for name, frame in frames.items():
         assert list(frame.columns)[: len(TABLES[name].columns)] == list(TABLES[name].columns), name
         assert not frame.duplicated(list(TABLES[name].key)).any(), name
@@ -87,7 +88,7 @@ def cells(frame: pd.DataFrame, *columns: str) -> set[tuple[str, ...]]:
     return set(frame[list(columns)].itertuples(index=False, name=None))
 
 
-FAMILIES = """
+LISTS = """
 [[interactions]]
 policies = ["p", "q"]
 evaluator = "b"
@@ -121,7 +122,7 @@ evaluators = ["a"]
 
 def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path) -> None:
     trained: dict[str, str | None] = {"p": "b", "q": "a", "r": None}
-    bundle = made(tmp_path, records, FAMILIES.rsplit("[[pairs]]", 1)[0], trained, ["a", "b"])
+    bundle = made(tmp_path, records, LISTS, trained, ["a", "b"])
     frames = frames_of(bundle, records, tmp_path)
     own = {(policy, each, each) for policy in "pqr" for each in "ab"}
     common = {("p", "b", "a"), ("q", "b", "a"), ("r", "c", "a"), ("r", "b", "a")}
@@ -132,6 +133,7 @@ def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path
     assert len(frames["interactions"]) == len(families) * 2 * 3
     assert cells(frames["paired"], "policy_a", "policy_b", "evaluator") == {
         ("p", "q", "b"),
+        ("p", "q", "a"),
         ("q", "r", "a"),
         ("q", "r", "c"),
     }
@@ -157,11 +159,11 @@ def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path
 
 
 def test_names_are_the_plans_and_change_no_number(records: Records, tmp_path: Path) -> None:
-    lists, names = FAMILIES.rsplit("[[pairs]]", 1)[0], {"p": "x", "q": "k", "r": "w"}
+    names = {"p": "x", "q": "k", "r": "w"}
     several = []
     for renamed in ({name: name for name in names}, names):
         trained: dict[str, str | None] = {renamed["p"]: "b", renamed["q"]: "a", renamed["r"]: None}
-        plan = lists
+        plan = LISTS
         for old, new in renamed.items():
             plan = plan.replace(f'"{old}"', f'"{new}"')
         place = tmp_path / "".join(renamed.values())
@@ -176,7 +178,7 @@ def test_names_are_the_plans_and_change_no_number(records: Records, tmp_path: Pa
 
 def test_one_evaluator_and_one_policy(records: Records, tmp_path: Path) -> None:
     bundle = made(tmp_path, records, "", {"only": None}, ["a"])
-    bundle.evaluators = {"a": bundle.evaluators["a"]}
+    bundle.__dict__["evaluators"] = {"a": bundle.evaluators["a"]}
     frames = frames_of(bundle, records, tmp_path)
     for name in ("interactions", "gap_closed", "paired", "left_out"):
         assert frames[name].empty, name
@@ -208,7 +210,7 @@ def test_a_policy_that_begins_nowhere_is_read_where_another_begins(records: Reco
 def test_what_was_read_before_a_kill_is_not_read_again(
     records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bundle = made(tmp_path, records, FAMILIES.rsplit("[[pairs]]", 1)[0], {"p": "b", "q": "a", "r": None}, ["a", "b"])
+    bundle = made(tmp_path, records, LISTS, {"p": "b", "q": "a", "r": None}, ["a", "b"])
     expected = frames_of(bundle, records, tmp_path)
 
     def read_again(*_arguments: object) -> None:
@@ -225,6 +227,8 @@ def test_what_was_read_before_a_kill_is_not_read_again(
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from study.test_run import finished_run
+
     return finished_run(tmp_path_factory) / "results"
 
 
