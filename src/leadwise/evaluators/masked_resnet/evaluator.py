@@ -192,6 +192,8 @@ class _PreparedNetwork:
 
     batch = 64 * BATCH
     """Pairs asked for together: so many that the last few, when some cores have nothing left to do, do not matter."""
+    together = BATCH
+    """Pairs that an engine reads in one go; what is left over it reads in another way."""
 
     def __init__(self, evaluator: NetworkEvaluator, records: Records) -> None:
         self.evaluator, self.signals = evaluator, records.signals

@@ -1,50 +1,240 @@
-"""The tables of a study: their columns, how many rows the plan implies, and their numbers from the records alone."""
+"""The tables of a study: what follows from the plan, how many rows it implies, and numbers from the records alone."""
 
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.coverage import Reader, varied_records
+from leadwise.cohort.cohort import Records
+from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
-from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, write_frames
+from leadwise.policies.random_subset import RandomSubset
+from leadwise.references import search_references
+from leadwise.run.bundle import Bundle
+from leadwise.run.plan import Plan, read_plan
+from leadwise.run.results import TABLES
+from leadwise.study.scoring import RoleResults, write_frames
 from runs import gapped_results
 
-POLICIES = 7
 BUDGETS, SEARCHED = (2, 4), (2,)  # of the plan; those for which the strong evaluator was searched
-TIDY = "role policy versus evaluator reference_metric k statistic label value lo hi undefined"
-COLUMNS = {
-    "contrasts": "role policy trained_on evaluator reference_evaluator reference_metric k metric adaptive fixed delta "
-    "lo hi",
-    "interactions": "role policy trained_on evaluator baseline_evaluator reference k metric d_baseline d_evaluator "
-    "interaction lo hi lo_simultaneous hi_simultaneous",
-    "references": "evaluator metric k leads value candidates",
-    "paired": "role evaluator k metric policy_a policy_b a b delta lo hi",
-    "evaluator_quality": "role evaluator leads metric value lo hi",
-    "calibration": TIDY,
-    "patients": TIDY,
-    "alignment": TIDY,
-    "allocations": "role policy trained_on k id leads",
-    "records": "role evaluator id patient leads y_CD y_HYP y_MI y_NORM y_STTC p_CD p_HYP p_MI p_NORM p_STTC nll brier",
-}
-"""As DESIGN fixes them, because people build on them."""
+
+
+# what follows from a plan ---------------------------------------------------------------------------------------------
+
+
+class Made(Bundle):
+    """A bundle whose contents are made by hand."""
+
+    def __init__(self, plan: Plan, **contents: dict[str, Any]) -> None:
+        self.__dict__.update(contents, plan=plan)
+
+
+class Random(RandomSubset):
+    """Random leads that claim to have been trained, and to begin somewhere."""
+
+    def __init__(self, name: str, seed: int, target: Reader | None, first_lead: tuple[str, ...] | None) -> None:
+        super().__init__(seed, name)
+        self.target, self.first_lead = target, first_lead  # type: ignore[assignment]
+
+
+def made(tmp_path: Path, records: Records, lists: str, policies: dict[str, str | None], searched: list[str]) -> Made:
+    """A bundle for a plan with these lists: evaluators a, b, c, and policies, each trained on one of them or none."""
+    evaluators = {}
+    for name, reader in zip("abc", ("first", "second", "third"), strict=True):
+        evaluators[name] = Reader(reader)
+        evaluators[name].name = name
+    said = [
+        "budgets = [2, 3]",
+        "first_lead = 'V2'",
+        "cohort = {kind = 'synthetic', records = 100}",
+        "bootstrap = {replicates = 25}",
+    ]
+    for name in evaluators:
+        said += [f"[evaluators.{name}]", "kind = 'logistic'", f"references = {[2, 3] if name in searched else []}"]
+    for name, target in policies.items():
+        said += [
+            f"[policies.{name}]",
+            *(["kind = 'mga'", f"target = '{target}'"] if target else ["kind = 'random-subset'"]),
+        ]
+    place = tmp_path / "plan.toml"
+    place.write_text("\n".join([*said, lists]))
+    chooses = {
+        name: Random(name, seed, None if target is None else evaluators[target], ("V2",) if target else None)
+        for seed, (name, target) in enumerate(policies.items())
+    }
+    references = {name: search_references(evaluators[name], records, [2, 3]) for name in searched}
+    return Made(read_plan(place), evaluators=evaluators, policies=chooses, references=references)
 
 
 @pytest.fixture(scope="module")
-def results(finished: Path) -> Path:
-    return finished / "results"
+def records() -> Records:
+    return varied_records(patients=30, seed=12)
+
+
+def frames_of(bundle: Made, records: Records, memory: Path) -> dict[str, pd.DataFrame]:
+    frames = RoleResults(bundle, records, memory).frames()
+    for name, frame in frames.items():
+        assert list(frame.columns)[: len(TABLES[name].columns)] == list(TABLES[name].columns), name
+        assert not frame.duplicated(list(TABLES[name].key)).any(), name
+    return frames
+
+
+def cells(frame: pd.DataFrame, *columns: str) -> set[tuple[str, ...]]:
+    return set(frame[list(columns)].itertuples(index=False, name=None))
+
+
+LISTS = """
+[[interactions]]
+policies = ["p", "q"]
+evaluator = "b"
+baseline = "a"
+
+[[interactions]]
+policies = ["p", "q"]
+evaluator = "b"
+baseline = "a"
+reference = "a"
+
+[[interactions]]
+policies = ["r"]
+evaluator = "c"
+baseline = "b"
+reference = "a"
+
+[[pairs]]
+policies = ["p", "q"]
+evaluators = ["b"]
+
+[[pairs]]
+policies = ["q", "r"]
+evaluators = ["a", "c"]
+
+[[pairs]]
+policies = ["p", "q"]
+evaluators = ["a"]
+"""
+
+
+def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path) -> None:
+    trained: dict[str, str | None] = {"p": "b", "q": "a", "r": None}
+    bundle = made(tmp_path, records, LISTS, trained, ["a", "b"])
+    frames = frames_of(bundle, records, tmp_path)
+    own = {(policy, each, each) for policy in "pqr" for each in "ab"}
+    common = {("p", "b", "a"), ("q", "b", "a"), ("r", "c", "a"), ("r", "b", "a")}
+    assert cells(frames["contrasts"], "policy", "evaluator", "reference_evaluator") == own | common
+    assert len(frames["contrasts"]) == len(own | common) * 2 * 3
+    families = {(policy, "b", "a", reference) for policy in "pq" for reference in ("own", "a")} | {("r", "c", "b", "a")}
+    assert cells(frames["interactions"], "policy", "evaluator", "baseline_evaluator", "reference") == families
+    assert len(frames["interactions"]) == len(families) * 2 * 3
+    assert cells(frames["paired"], "policy_a", "policy_b", "evaluator") == {
+        ("p", "q", "b"),
+        ("p", "q", "a"),
+        ("q", "r", "a"),
+        ("q", "r", "c"),
+    }
+    # p was trained on b, and q on another; r was trained on none, so nothing is closed between q and r
+    assert cells(frames["gap_closed"], "policy", "baseline_policy", "evaluator") == {("p", "q", "b")}
+    assert len(frames["gap_closed"]) == 2 * 3
+    assert cells(frames["calibration"], "policy", "evaluator") == {
+        (p, e) for p in ("p", "q", "reference") for e in "ab"
+    }
+    assert cells(frames["patients"], "policy", "versus", "evaluator") == {
+        *((policy, "reference", evaluator) for policy in "pq" for evaluator in "ab"),
+        *(("p", "q", evaluator) for evaluator in "ab"),
+    }
+    assert cells(frames["alignment"].query("versus == 'reference'"), "policy", "evaluator") == {
+        (policy, evaluator) for policy in "pqr" for evaluator in "ab"
+    }
+    assert cells(frames["alignment"].query("versus not in ['', 'reference']"), "policy", "versus") == {
+        ("p", "q"),
+        ("q", "r"),
+    }
+    assert set(frames["evaluator_quality"]["evaluator"]) == set("abc")
+    assert len(frames["replicates"]) == 25 * (len(frames["contrasts"]) + len(frames["interactions"]))
+
+
+def test_names_are_the_plans_and_change_no_number(records: Records, tmp_path: Path) -> None:
+    names = {"p": "x", "q": "k", "r": "w"}
+    several = []
+    for renamed in ({name: name for name in names}, names):
+        trained: dict[str, str | None] = {renamed["p"]: "b", renamed["q"]: "a", renamed["r"]: None}
+        plan = LISTS
+        for old, new in renamed.items():
+            plan = plan.replace(f'"{old}"', f'"{new}"')
+        place = tmp_path / "".join(renamed.values())
+        place.mkdir()
+        several.append(frames_of(made(place, records, plan, trained, ["a", "b"]), records, place))
+    for name, frame in several[0].items():
+        expected = (
+            frame.replace(names) if name != "reliability" else frame.assign(policy=frame["policy"].replace(names))
+        )
+        pd.testing.assert_frame_equal(several[1][name], expected, check_exact=True)
+
+
+def test_one_evaluator_and_one_policy(records: Records, tmp_path: Path) -> None:
+    bundle = made(tmp_path, records, "", {"only": None}, ["a"])
+    bundle.__dict__["evaluators"] = {"a": bundle.evaluators["a"]}
+    frames = frames_of(bundle, records, tmp_path)
+    for name in ("interactions", "gap_closed", "paired", "left_out"):
+        assert frames[name].empty, name
+    assert len(frames["contrasts"]) == 2 * 3
+    assert cells(frames["patients"], "policy", "versus") == {("only", "reference")}
+    # no policy says where to begin, so there is no uncertainty
+    assert not frames["patients"]["statistic"].str.match("spearman|Q[1-4]").any()
+    assert frames["patient_effects"]["uncertainty"].isna().all()
+    assert set(frames["calibration"]["policy"]) == {"only", "reference"}
+
+
+def test_without_references_nothing_is_contrasted(records: Records, tmp_path: Path) -> None:
+    frames = frames_of(made(tmp_path, records, "", {"p": "a", "q": None}, []), records, tmp_path)
+    empty = {name for name, frame in frames.items() if frame.empty}
+    about = {"calibration", "reliability", "patients", "patient_effects", "replicates"}
+    assert empty == about | {"contrasts", "interactions", "gap_closed", "paired", "left_out"}
+    assert set(frames["alignment"]["policy"]) == {"p", "q"}
+    write_frames(tmp_path, frames)
+    for name in about:
+        assert list(pd.read_parquet(tmp_path / f"{name}.parquet").columns) == list(TABLES[name].columns)
+
+
+def test_a_policy_that_begins_nowhere_is_read_where_another_begins(records: Records, tmp_path: Path) -> None:
+    frames = frames_of(made(tmp_path, records, "", {"q": None, "p": "a"}, ["a"]), records, tmp_path)
+    uncertainty = frames["patient_effects"].pivot(index=["k", "patient"], columns="policy", values="uncertainty")
+    pd.testing.assert_series_equal(uncertainty["p"], uncertainty["q"], check_names=False)
+
+
+def test_what_was_read_before_a_kill_is_not_read_again(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = made(tmp_path, records, LISTS, {"p": "b", "q": "a", "r": None}, ["a", "b"])
+    expected = frames_of(bundle, records, tmp_path)
+
+    def read_again(*_arguments: object) -> None:
+        raise AssertionError("it was read before")
+
+    for evaluator in bundle.evaluators.values():
+        monkeypatch.setattr(evaluator, "probabilities", read_again)
+    for name, frame in frames_of(bundle, records, tmp_path).items():
+        pd.testing.assert_frame_equal(frame, expected[name], check_exact=True)
+
+
+# a finished run -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from study.test_run import finished_run
+
+    return finished_run(tmp_path_factory) / "results"
 
 
 @pytest.fixture(scope="module")
 def tables(results: Path) -> dict[str, pd.DataFrame]:
     return {file.stem: pd.read_parquet(file) for file in results.glob("*.parquet")}
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_columns_are_those_of_the_design(tables: dict[str, pd.DataFrame], name: str) -> None:
-    assert list(tables[name].columns) == COLUMNS[name].split()
 
 
 def test_every_table_is_there_as_csv_and_parquet(results: Path, tables: dict[str, pd.DataFrame]) -> None:
