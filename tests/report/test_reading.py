@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, MISSING, NO_INTERVAL, Found, side
-from leadwise.report.reading import FEW, Cell, names, share, tally
+from leadwise.findings.question import Cell
+from leadwise.report.prose.words import FEW, names, share, tally
 
 SIDES = {ABOVE: Found(2.0, 1.0, 3.0), BELOW: Found(-2.0, -3.0, -1.0), INCLUDES: Found(0.5, -1.0, 2.0)}
 SIDES[NO_INTERVAL] = Found(1.0)

@@ -1,6 +1,6 @@
 """Protocol checks: what must hold of a run for its results to mean what they say, computed from its files."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 

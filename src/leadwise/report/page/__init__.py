@@ -22,18 +22,18 @@ from leadwise.cohort.roles import SCORED
 from leadwise.findings.protocol import protocol_checks
 from leadwise.findings.verdicts import VERDICTS
 from leadwise.report.figures import draw_figures
-from leadwise.report.latex import latex
-from leadwise.report.methods import describe_methods
+from leadwise.report.names import spoken, the_evaluator, the_other
+from leadwise.report.numbers import estimate, listing, number
 from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import hash_frames, software_frame
-from leadwise.report.summary import summarise
-from leadwise.report.tables import ReportTable, report_tables
-from leadwise.report.wording import estimate, listing, number, spoken
+from leadwise.report.prose.methods import describe_methods
+from leadwise.report.prose.summary import summarise
+from leadwise.report.tables import report_tables
+from leadwise.report.tables.latex import latex
+from leadwise.report.tables.publication import NAMES as PUBLISHED
+from leadwise.report.tables.view import ReportTable
 from leadwise.run.contents import RunContents
 from leadwise.store import atomic_file, replacing
-
-PUBLISHED = ("claims", "claim-cells", "published")
-"""Tables about what the paper says; they have a section of their own."""
 
 
 def write_report(path: str | Path) -> Path:
@@ -46,7 +46,7 @@ def write_report(path: str | Path) -> Path:
         replacing(directory.tables) as texts,
         atomic_file(directory.report) as page,
     ):
-        drawn = draw_figures(contents.results, figures)
+        drawn = draw_figures(contents.results, contents.plan, figures)
         for table in tables:
             (texts / f"{table.name}.tex").write_text(latex(table), encoding="utf-8")
         pictures = [Picture.read(file) for file in drawn.values() if file.suffix == ".svg"]
@@ -150,13 +150,13 @@ def _hypotheses(contents: RunContents) -> Iterator[dict[str, Any]]:
 def _expectation(row: Mapping[str, Any]) -> str:
     """What was expected."""
     policies, metrics = ([spoken(name) for name in row[column].split()] for column in ("policies", "metrics"))
-    evaluator = spoken(row["evaluator"])
+    evaluator = the_evaluator(row["evaluator"])
     subject = {
-        "interaction": f"I of {listing(policies)}, {evaluator} minus {spoken(row['baseline'])} evaluator",
-        "contrast": f"D of {listing(policies)} under the {evaluator} evaluator",
-        "paired": f"{' minus '.join(policies)} under the {evaluator} evaluator",
+        "interaction": f"I of {listing(policies)}, {evaluator} minus {the_other(row['baseline'])}",
+        "contrast": f"D of {listing(policies)} under {evaluator}",
+        "paired": f"{' minus '.join(policies)} under {evaluator}",
     }[row["quantity"]]
-    against = "" if row["reference"] == OWN else f", both against {spoken(row['reference'])} references"
+    against = "" if row["reference"] == OWN else f", against the references of {the_evaluator(row['reference'])}"
     return f"{subject}{against}, k = {listing(row['budgets'].split())}, {listing(metrics)}: {row['expected']}"
 
 

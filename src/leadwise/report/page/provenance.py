@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from leadwise.report.wording import listing
+from leadwise.report.numbers import listing
 from leadwise.run.contents import RunContents
 from leadwise.run.history import History
 

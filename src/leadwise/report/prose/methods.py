@@ -5,16 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from leadwise.report.wording import estimate, listing, number, percent
 
 from leadwise.analysis.bootstrap import LEVEL
 from leadwise.cohort.roles import SCORED
-from leadwise.evaluators.masks import CARDINALITIES
-from leadwise.evaluators.recipe import Recipe
-from leadwise.evaluators.statistics import STATISTICS
 from leadwise.findings.estimates import Findings
-from leadwise.policies.learned import VALIDATION_SHARE
-from leadwise.report.reading import folds_in_words, several
+from leadwise.report.names import evaluator_title, the_evaluator
+from leadwise.report.numbers import estimate, listing, number, several
+from leadwise.report.prose.kinds import evaluator_texts, policy_texts
+from leadwise.report.prose.words import at_budgets, folds_in_words
 from leadwise.run.contents import RunContents
 from leadwise.run.history import scored_role
 
@@ -26,19 +24,17 @@ def describe_methods(contents: RunContents) -> list[tuple[str, str]]:
     methods = _Methods(contents)
     parts = {
         "Cohort": methods.cohort(),
-        "Controlled evaluator": methods.controlled(),
-        "Strong evaluator": methods.strong(),
-        "Mask-robust evaluator": methods.mask_robust(),
+        **methods.evaluators(),
         "Fixed references": methods.references(),
         "Policies": methods.policies(),
-        "Controls and oracle": methods.controls(),
         "Metrics, contrasts and interactions": methods.metrics(),
         "Inference": methods.inference(),
         "Calibration and patients": methods.further(),
         "What was frozen, and when": methods.freeze(),
         "Where the publication is silent": methods.choices(),
     }
-    return [(heading, " ".join(" ".join(sentences).split())) for heading, sentences in parts.items()]
+    paragraphs = {heading: " ".join(" ".join(sentences).split()) for heading, sentences in parts.items()}
+    return [(heading, paragraph) for heading, paragraph in paragraphs.items() if paragraph]
 
 
 class _Methods:
@@ -77,49 +73,33 @@ class _Methods:
         if labels:
             yield f"A record has any number of the labels {listing(labels)}, or none, and stays in any case."
         yield """Models learn on the train role; the validation role ends trainings and decides on settings; the
-            selection role chooses the fixed references and the strong evaluator's seed; the audit and the evaluation
+            selection role chooses the fixed references and, of several seeds, the network; the audit and the evaluation
             role are scored after the freeze."""
 
-    def controlled(self) -> Iterator[str]:
-        plan = self.plan.controlled
-        yield f"""Ten statistics of each observed lead ({", ".join(STATISTICS)}), standardised on the train role and
-            clipped at ±{plan.clip:g} deviations, and the mask of observed leads go into one logistic regression for
-            each label, in which both classes weigh equally (inverse penalty {plan.strength:g}). It meets every train
-            record under {several(plan.repeats, "random mask")} (seed {plan.seed}). {_MASKS} Two relatives tell the
-            effect of balanced classes from that of a weak model: controlled-unbalanced is fitted without class
-            weights, and controlled-recalibrated has a line fitted to each label's logit on the validation role."""
+    def evaluators(self) -> dict[str, Iterator[str]]:
+        """A section for each evaluator of the plan, by its heading."""
+        titles = {name: evaluator_title(name) for name in self.plan.evaluators}
+        return {
+            f"{titles[name][0].upper()}{titles[name][1:]}": self._evaluator(name, text)
+            for name, text in evaluator_texts(self.plan)
+        }
 
-    def strong(self) -> Iterator[str]:
-        plan = self.plan.strong
-        size = self.find.find("published", "ours", quantity="strong parameters").value
-        many = "" if pd.isna(size) else f" of {number(int(float(size)))} parameters"
-        yield f"""A residual network over time{many} reads the standardised waveforms, zeros in place of unobserved
-            leads, in four stages of two blocks (widths {listing(plan.widths)}), and is told the mask again before its
-            last two layers. Whenever it meets a record in training, it is under a new random mask.
-            {_recipe(plan.recipe)} The epoch with the lowest NLL on the validation role, under a frozen draw of random
-            masks, is kept; its weights are rounded to half precision before anything is made with them. There is one
-            training for each of {several(len(plan.seeds), "seed")} ({listing(plan.seeds)}), and the lowest NLL on
-            the selection role, under such masks, decides which network is used."""
+    def _evaluator(self, name: str, text: str) -> Iterator[str]:
+        """How it was to be made, and what came of it."""
+        yield text
+        size = self.find.find("published", "ours", table="evaluators", column="parameters", evaluator=name).value
+        yield "" if pd.isna(size) else f"It has {number(int(size))} parameters."
         for row in self._rows("seeds"):
-            if row.chosen and row.role == "selection":
-                yield f"It was that of seed {row.seed}, after epoch {row.epoch} (NLL {estimate(row.value)})."
-                if self.contents.history.trained_elsewhere("strong", row.seed):
+            if row.evaluator == name and row.chosen and row.role == "selection":
+                yield f"""On the selection role, the network of seed {row.seed}, after epoch {row.epoch}, has an NLL of
+                    {estimate(row.value)} under random masks."""
+                if self.contents.history.trained_elsewhere(name, row.seed):
                     yield """It was not trained in this run: the weights that ship with leadwise were made by just
                         this recipe on just these records."""
 
-    def mask_robust(self) -> Iterator[str]:
-        plan = self.plan.mask_robust
-        same = plan.recipe == self.plan.strong.recipe
-        yield f"""The strong evaluator's network is trained once more (seed {plan.seed}): half of the masks are
-            random, a quarter is what ECG-on-Demand, another what MGA chose for the same record, at
-            {listing(CARDINALITIES, "or")} leads. {"The recipe is the same." if same else _recipe(plan.recipe)}"""
-        for row in self._rows("boundary"):
-            yield f"""On the {row.role} role it was scored once, choosing nothing: NLL {estimate(row.value)} under
-                random masks."""
-
     def references(self) -> Iterator[str]:
-        yield """For every evaluator, metric (NLL, Brier score, ECE) and budget k, all sets of k leads are tried on
-            the selection role; the best is the reference. Ties, after rounding to 1e-12, are broken by the metric,
+        yield """For every evaluator that has references, every metric (NLL, Brier score, ECE) and every budget k, all
+            sets of k leads are tried on the selection role; the best is the reference. Ties, after rounding to 1e-12, are broken by the metric,
             then by NLL, then by the order of the leads. Candidates are made of the leads that all records have; a
             record with fewer than k leads, or without a lead of a reference, is left out of both arms at that k."""
         left_out = Counter((row.role, row.k) for row in self._rows("left_out"))
@@ -127,54 +107,42 @@ class _Methods:
         yield f"Left out were {listing(parts)}." if parts else ""
         sizes = {row.k: int(row.candidates) for row in self._rows("references") if not pd.isna(row.candidates)}
         yield f"Tried were {listing(f'{number(sizes[k])} sets at k = {k}' for k in sorted(sizes))}." if sizes else ""
-        left = [k for k in self.plan.budgets if k not in self.plan.strong.search]
-        if left:
-            yield f"""The strong evaluator's references were not searched at k = {listing(left)}, so that nothing is
-                compared with them there."""
+        unsearched = dict[tuple[int, ...], list[str]]()
+        for name, each in self.plan.evaluators.items():
+            left = tuple(k for k in self.plan.budgets if k not in each.references)
+            unsearched.setdefault(left, []).append(the_evaluator(name))
+        for left, names in unsearched.items():
+            if left:
+                yield f"""References of {listing(names)} were not searched at {at_budgets(left)}, so that nothing is
+                    compared with them there."""
 
     def policies(self) -> Iterator[str]:
-        plan = self.plan.policies
         yield f"""A policy acquires leads one at a time, to exactly k = {listing(self.plan.budgets, "or")}. It is
             given the statistics of the leads that it has acquired, the mask, and the probabilities of an evaluator
-            that reads them, and nothing of the others. {self._first_lead()} MGA predicts by how much each lead would
-            lower the NLL next, with a network of two hidden layers of {several(plan.hidden, "unit")} trained by
-            squared error, and takes the largest. ECG-on-Demand, such a network with the remaining budget as a further
-            input, is trained listwise to rank leads by what they are worth together with those that would fill the
-            budget. CCGA has no network: a lead's gain is its mean gain among the {number(plan.neighbours)} train
-            states that are nearest in the logits of the current probabilities and have as many leads. All three learn
-            the controlled evaluator's NLL from {number(plan.states)} states of train records (seed {plan.seed}). Of
-            the networks' states, {percent(plan.own, 0)} come from their own rollouts; they are trained for
-            {several(plan.epochs, "epoch")} in batches of {number(plan.batch)}, of which the validation role, with
-            {percent(VALIDATION_SHARE, 0)} as many states, picks one. Strong-MGA is MGA with the strong evaluator as
-            its target and in its state; a variant sees the controlled evaluator's probabilities."""
+            that reads them, and nothing of the others. {self._first_lead()}"""
+        yield from (text for _, text in policy_texts(self.plan))
+        if "headroom" in self.results:
+            yield """Oracles, which look at the labels of the selection role, show how much there would be to gain;
+                they cannot be deployed."""
 
     def _first_lead(self) -> str:
-        named = self.plan.policies.first_lead
-        best = self.find.find("references", "leads", evaluator="controlled", metric="nll", k=1)
-        lead = named or ("" if best.missing else str(best.value))
-        why = (
-            "as the plan has it"
-            if named
-            else "the controlled evaluator's best single lead on the selection role by NLL"
-        )
+        owner = self.plan.first_lead_of
+        lead, why = self.plan.first_lead or "", "as the plan has it"
+        if owner is not None:
+            best = self.find.find("references", "leads", evaluator=owner, metric="nll", k=1)
+            lead = "" if best.missing else str(best.value)
+            why = f"the best single lead of {the_evaluator(owner)} on the selection role by NLL"
         differs = lead not in ("", PUBLISHED_FIRST_LEAD) and self.contents.about_paper
         published = f" (the publication's was {PUBLISHED_FIRST_LEAD})" if differs else ""
-        return f"All begin with {f'{lead}, ' if lead else ''}{why}{published}, which counts towards k."
-
-    def controls(self) -> Iterator[str]:
-        yield """Cohort-state feeds the trained ECG-on-Demand the train role's average state under the same mask, so
-            that everybody gets the same leads. Random-subset draws leads at random for each record, the first one
-            included. Neither enters the search for references or an interaction."""
-        if "headroom" in self.results:
-            yield """Oracles, which look at the labels of the selection role, show how much there would be to gain
-                under the controlled evaluator; they cannot be deployed."""
+        return f"""Policies that have a common first lead begin with {f"{lead}, " if lead else ""}{why}{published},
+            which counts towards k."""
 
     def metrics(self) -> Iterator[str]:
         yield """NLL and Brier score are means over records and labels; probabilities are clipped at 1e-12 in the NLL
             only. ECE is taken label by label in ten bins of equal width, then averaged (in 5, 15 and 20 bins for
             comparison). AUROC and AUPRC, averaged over labels, describe discrimination. All records weigh equally. A
             contrast D is the metric with a policy's leads minus that with the reference for the same metric, under
-            one evaluator: below zero, choosing pays. An interaction I is D under one evaluator minus D under another
+            one evaluator: below zero, adaptation pays. An interaction I is D under one evaluator minus D under another
             that reads the same leads, each against its own reference, or both against a common one."""
 
     def inference(self) -> Iterator[str]:
@@ -193,8 +161,8 @@ class _Methods:
     def further(self) -> Iterator[str]:
         yield """Calibration compares the policies with the set that is best for ECE, in all its rows: ECE by label
             and in several binnings, calibration in the large, slope, variance of the probabilities over records and
-            labels, and mean binary entropy in nats. A patient's effect is the difference in NLL, averaged over his or
-            her records; all patients weigh equally in means, medians, trimmed and winsorised means, shares of helped
+            labels, and mean binary entropy in nats. A patient's effect is the difference in NLL, averaged over their
+            records; all patients weigh equally in means, medians, trimmed and winsorised means, shares of helped
             and harmed, Spearman's correlation with the uncertainty under the first lead alone, quartiles of that
             uncertainty, and groups by label."""
 
@@ -217,6 +185,8 @@ class _Methods:
                 PyTorch {used.torch} on a processor with {used.cpu}, {several(used.threads, "thread")}."""
 
     def choices(self) -> Iterator[str]:
+        if not self.contents.about_paper:
+            return
         yield """Decided here were: whether a statement of low likelihood makes a label (it does); which ten
             statistics describe a lead, and that they are clipped; strides and training recipe of the network; the
             draw of masks on which epochs and seeds are compared; that ECG-on-Demand looks to the end of the budget,
@@ -225,23 +195,3 @@ class _Methods:
             evaluator's probabilities; mask-robust interactions against the references of either evaluator; the order
             in which ties are broken; quartile edges of patients that are those of the sample in every replicate; and
             simultaneous intervals, which were not published."""
-
-
-_MASKS = f"""A random mask has {listing(CARDINALITIES, "or")} leads, each number equally likely, and all sets of that
-    size are."""
-
-
-def _recipe(recipe: Recipe) -> str:
-    """How a network is trained."""
-    said = [
-        f"""AdamW takes {several(recipe.epochs, "epoch")} in batches of {recipe.batch}, reading random windows of
-            {recipe.crop} samples, and in the last {several(recipe.full_epochs, "epoch")} whole records, with one
-            cycle of the learning rate up to {recipe.learning_rate:g}, weight decay {recipe.weight_decay:g}, dropout
-            {recipe.dropout:g}"""
-    ]
-    said += [f"random factors on the amplitude (log-normal, {recipe.scaling:g})"] * bool(recipe.scaling)
-    said += [f"noise of {recipe.noise:g} of a lead's deviation"] * bool(recipe.noise)
-    said += ["random rotation of whole records in time"] * recipe.shift
-    said += [f"blending of records (α = {recipe.mixing:g})"] * bool(recipe.mixing)
-    said += [f"a running average of the weights (decay {recipe.averaging:g} a step)"] * bool(recipe.averaging)
-    return f"{listing(said)}."

@@ -1,17 +1,15 @@
-"""What estimates say, and how cells, folds and counts are spoken of.
-
-An interval lies on a side of zero, or includes it; of many cells, some lie here and others there.
-"""
+"""How cells, folds and budgets are spoken of, and how many cells say the same."""
 
 from collections.abc import Iterable, Sequence
 
 from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, side
 from leadwise.findings.question import Cell
-from leadwise.report.wording import listing, number, spoken
+from leadwise.report.names import spoken
+from leadwise.report.numbers import listing
 
-_SIDES = (ABOVE, INCLUDES, BELOW, NO_INTERVAL)
 FEW = 4
 """So many cells are named one by one."""
+_SIDES = (ABOVE, INCLUDES, BELOW, NO_INTERVAL)
 _ALL = {1: "the only cell", 2: "both cells"}
 
 
@@ -50,6 +48,11 @@ def names(cells: Iterable[Cell]) -> str:
     )
 
 
+def metrics_of(cells: Iterable[Cell]) -> str:
+    """The metrics of cells, as a sentence lists them."""
+    return listing(dict.fromkeys(spoken(cell.metric) for cell in cells))
+
+
 def at_budgets(budgets: Iterable[int]) -> str:
     return f"k = {listing(budgets)}"
 
@@ -63,13 +66,3 @@ def folds_in_words(folds: Sequence[int]) -> str:
     if len(folds) > 2 and list(folds) == list(range(folds[0], folds[-1] + 1)):
         return f"folds {folds[0]}–{folds[-1]}"
     return f"fold{'s' * (len(folds) > 1)} {listing(folds)}"
-
-
-def several(count: int, thing: str) -> str:
-    """How many, in the plural where it is due.
-
-    >>> several(1, "seed"), several(2000, "record"), several(0, "hypothesis")
-    ('1 seed', '2,000 records', '0 hypotheses')
-    """
-    plural = {"hypothesis": "hypotheses"}.get(thing, f"{thing}s")
-    return f"{number(count)} {thing if count == 1 else plural}"

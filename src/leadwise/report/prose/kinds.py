@@ -1,0 +1,63 @@
+"""How things of each kind are made, in prose: a template a kind, in ``kinds``, filled in with a plan's settings.
+
+A template begins in the middle of a sentence, after the name of what it tells of. It knows ``name``, ``settings``, the
+``plan`` and, where something of the same kind has been told of before, the settings of that as ``like`` and its name as
+``like_name``. A kind that has no template, such as a user's own, is told by its settings.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from leadwise.evaluators.masks import CARDINALITIES
+from leadwise.evaluators.statistics import STATISTICS
+from leadwise.policies.learned import VALIDATION_SHARE
+from leadwise.report.names import spoken, the_evaluator
+from leadwise.report.numbers import listing, number, percent, several
+from leadwise.run.plan import EvaluatorPlan, Plan, PolicyPlan
+
+
+def evaluator_texts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Each evaluator of a plan with a paragraph about it."""
+    return _texts(plan, "evaluators", plan.evaluators, the_evaluator)
+
+
+def policy_texts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Each policy of a plan with a paragraph about it."""
+    return _texts(plan, "policies", plan.policies, spoken)
+
+
+def _texts(
+    plan: Plan, what: str, planned: Mapping[str, EvaluatorPlan] | Mapping[str, PolicyPlan], called: Any
+) -> Iterator[tuple[str, str]]:
+    seen: dict[str, str] = {}
+    for name, each in planned.items():
+        first = seen.setdefault(each.kind, name)
+        like = {} if first == name else {"like": planned[first].settings, "like_name": called(first)}
+        facts = {"kind": each.kind, "plan": plan, "settings": each.settings, "name": called(name), **like}
+        known = f"{what}/{each.kind}.j2" in _templates().list_templates()
+        template = _templates().get_template(f"{what}/{each.kind}.j2" if known else "other.j2")
+        text = " ".join(template.render(facts).split())
+        yield name, f"{text[0].upper()}{text[1:]}"
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("leadwise.report", "prose/kinds"),
+        autoescape=select_autoescape(default=False),  # the page escapes the paragraph as a whole
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters |= {"listing": listing, "number": number, "percent": percent, "several": several}
+    environment.filters |= {"spoken": spoken, "the_evaluator": the_evaluator, "said": _said}
+    environment.globals |= {"statistics": STATISTICS, "sizes": CARDINALITIES, "validation_share": VALIDATION_SHARE}
+    return environment
+
+
+def _said(settings: Any) -> str:
+    """Settings of a kind that nothing is known of."""
+    facts = settings.model_dump(mode="json")
+    return listing(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())

@@ -1,0 +1,51 @@
+"""What adaptation brings under one evaluator, of a plan that compares no evaluators."""
+
+from collections.abc import Iterator
+
+from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, side
+from leadwise.report.names import spoken
+from leadwise.report.numbers import estimate
+from leadwise.report.prose.story import CALIBRATION, EXPLORATORY, METRICS, PROPER, Story
+from leadwise.report.prose.words import metrics_of, names, tally
+
+
+def headline(story: Story) -> str:
+    """One sentence on the primary cell."""
+    cell = story.primary
+    warning = "On synthetic recordings, which say nothing about patients, in" if story.contents.synthetic else "In"
+    start = f"{warning} the {story.folds(story.role)}, at k = {cell.k}, "
+    if cell.before.missing:
+        return (
+            f"{start}nothing can be said about {names([cell])}: there is no contrast with fixed leads under "
+            f"{story.baseline}."
+        )
+    verdict = {
+        BELOW: f"is ahead of {story.fixed}",
+        ABOVE: f"stays behind {story.fixed}",
+        INCLUDES: f"cannot be told from {story.fixed}",
+    }.get(side(cell.before), f"is compared with {story.fixed}")
+    return (
+        f"{start}{spoken(cell.policy)} {verdict}: D in {spoken(cell.metric)} is {estimate(*cell.before)} under "
+        f"{story.baseline}. The plan compares no evaluators, so whether that would be so under another is not known."
+    )
+
+
+def primary_cell(story: Story) -> Iterator[str]:
+    """What the plan makes of the headline, and the same cell in other metrics."""
+    cell = story.primary
+    level = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
+    yield f"The cell of the headline, {names([cell])}, is {level}."
+    for metric in METRICS:
+        other = story.cell(story.family, cell.policy, cell.k, metric).before
+        if metric != cell.metric and not other.missing:
+            yield f"In {spoken(metric)}, D is {estimate(*other)} and {side(other)}."
+
+
+def across(story: Story) -> Iterator[str]:
+    """Where the intervals of all contrasts lie."""
+    there = [cell for cell in story.cells(story.family) if not cell.before.missing]
+    if not there:
+        yield f"The results hold no contrast under {story.baseline}."
+    for metrics in (PROPER, CALIBRATION):
+        if cells := [cell for cell in there if cell.metric in metrics]:
+            yield f"Under {story.baseline}, D in {metrics_of(cells)} {tally(cells, 'before')}."

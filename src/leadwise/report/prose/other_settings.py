@@ -1,0 +1,70 @@
+"""The interaction of the headline with other references, other evaluators and other baselines."""
+
+from collections.abc import Iterator
+
+from leadwise.analysis.contrasts import OWN
+from leadwise.findings.estimates import ABOVE, BELOW, Found, side
+from leadwise.findings.question import Family
+from leadwise.report.names import the_evaluator, the_other
+from leadwise.report.numbers import estimate
+from leadwise.report.prose.story import Story
+from leadwise.report.prose.words import tally
+
+
+def robustness(story: Story) -> Iterator[str]:
+    """Whether the interaction survives common references and other evaluators."""
+    for family in _families(story):
+        if family == story.family or family.baseline != story.family.baseline:
+            continue
+        same = story.cell(family, story.primary.policy, story.primary.k, story.primary.metric).change
+        said = f"{_setting(story, family)} ({story.level(family)}), "
+        if not same.missing:
+            said += f"I is {estimate(*same)} in the cell of the headline: "
+            said += f"{_survival(same, story.primary.change)}. In all, "
+        yield f"{said}I {tally([cell for cell in story.cells(family) if not cell.change.missing], 'change')}."
+
+
+def baselines(story: Story) -> Iterator[str]:
+    """Whether the contrast of the headline is there under other baselines, such as one that is recalibrated."""
+    main = story.primary.before
+    gained = "advantage" if main.value < 0 else "loss"
+    for family in _families(story):
+        cell = story.cell(family, story.primary.policy, story.primary.k, story.primary.metric)
+        if family.baseline == story.family.baseline or cell.before.missing:
+            continue
+        kept = ""
+        if side(main) in (ABOVE, BELOW):
+            kept = f": the {gained} {'is there too' if side(cell.before) == side(main) else 'is not shown there'}"
+        owner = family.reference
+        references = "its own references" if owner == OWN else f"the references of {the_evaluator(owner)}"
+        said = f"Under {the_evaluator(family.baseline)}, against {references} ({story.level(family)}), D "
+        yield f"{said}in the cell of the headline, {estimate(*cell.before)}, {side(cell.before)}{kept}."
+        if not cell.change.missing:
+            others = [each for each in story.cells(family) if not each.change.missing]
+            to = f"I from it to {the_evaluator(family.evaluator)}"
+            yield f"{to} is {estimate(*cell.change)}; in all, it {tally(others, 'change')}."
+
+
+def _families(story: Story) -> list[Family]:
+    """Those of the plan that interactions are among the results for."""
+    planned = [Family(each.evaluator, each.baseline, each.reference) for each in story.plan.interactions]
+    return [family for family in planned if any(not cell.change.missing for cell in story.cells(family))]
+
+
+def _setting(story: Story, family: Family) -> str:
+    """What differs from the family of the headline, as the beginning of a sentence."""
+    pair = f"{the_evaluator(family.evaluator)} in place of {the_other(family.baseline)}"
+    if family[:2] == story.family[:2]:
+        pair = "the same two evaluators"
+    if family.reference == OWN:
+        return f"With {pair}, each against its own references"
+    return f"With {pair}, both against the references of {the_evaluator(family.reference)}"
+
+
+def _survival(same: Found, main: Found) -> str:
+    """Whether an interaction is still there in another setting; it has to have been there."""
+    if side(main) not in (ABOVE, BELOW):
+        return f"it {side(same)}"
+    if side(same) == side(main):
+        return "the interaction survives"
+    return f"the interaction does not survive, it {side(same)}"
