@@ -10,7 +10,7 @@ from leadwise.run.plan import Plan
 class Family(NamedTuple):
     """Interactions between two evaluators, each contrast against its own references or both against the same.
 
-    Of a study that compares no evaluators both are the same, and there are contrasts only.
+    Of a study that compares no evaluators the baseline is blank, and there are contrasts only.
     """
 
     evaluator: str
@@ -43,7 +43,7 @@ class Question(NamedTuple):
         quantity = "interaction" if plan.interactions else "contrast"
         for each in plan.hypotheses:
             if (each.level, each.quantity) == ("primary", quantity):
-                family = Family(each.evaluator, each.baseline or each.evaluator, each.reference)
+                family = Family(each.evaluator, each.baseline or "", each.reference)
                 return cls(family, each.policies[0], each.budgets[0], each.metrics[0], True)
         if plan.interactions:
             first = plan.interactions[0]
@@ -51,7 +51,7 @@ class Question(NamedTuple):
             rows = findings.rows("interactions", role=role, **family.facts)
         else:
             reader = next(iter([*plan.readers, *plan.evaluators]))
-            family, rows = Family(reader, reader), findings.rows("contrasts", role=role, evaluator=reader)
+            family, rows = Family(reader, ""), findings.rows("contrasts", role=role, evaluator=reader)
         compared = [int(k) for k in rows["k"]] if len(rows) else plan.budgets
         return cls(family, plan.studied[0], min(compared, key=lambda k: (abs(k - 4), k)), "nll", False)
 

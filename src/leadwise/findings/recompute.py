@@ -26,8 +26,8 @@ def recomputed_cell(contents: RunContents) -> tuple[str, list[str]] | None:
     role, findings = contents.role, Findings(contents.results, contents.plan.roles)
     question = Question.of(contents.plan, findings, role)
     family, cell = question.family, question.cell(findings, role)
-    expected = {family.baseline: cell.before, family.evaluator: cell.after}
-    compared = len(expected) == 2
+    compared = bool(family.baseline)
+    expected = ({family.baseline: cell.before} if compared else {}) | {family.evaluator: cell.after}
     if any(found.missing for found in expected.values()) or (compared and cell.change.missing):
         return None
     again = {name: _contrast(contents, findings, question, name) for name in expected}

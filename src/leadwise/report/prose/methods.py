@@ -14,7 +14,7 @@ from leadwise.report.numbers import estimate, listing, number, several
 from leadwise.report.prose.kinds import evaluator_texts, policy_texts
 from leadwise.report.prose.words import at_budgets, folds_in_words
 from leadwise.run.contents import RunContents
-from leadwise.run.history import scored_role
+from leadwise.run.stage_names import scored_role
 
 PUBLISHED_FIRST_LEAD = "aVR"
 
@@ -99,8 +99,8 @@ class _Methods:
 
     def references(self) -> Iterator[str]:
         yield """For every evaluator that has references, every metric (NLL, Brier score, ECE) and every budget k, all
-            sets of k leads are tried on the selection role; the best is the reference. Ties, after rounding to 1e-12, are broken by the metric,
-            then by NLL, then by the order of the leads. Candidates are made of the leads that all records have; a
+            sets of k leads are tried on the selection role; the best is the reference. Ties, after rounding to 1e-12,
+            are broken by the metric, then by NLL, then by the order of the leads. Candidates are made of the leads that all records have; a
             record with fewer than k leads, or without a lead of a reference, is left out of both arms at that k."""
         left_out = Counter((row.role, row.k) for row in self._rows("left_out"))
         parts = [f"{number(count)} of the {role} role at k = {k}" for (role, k), count in left_out.items()]

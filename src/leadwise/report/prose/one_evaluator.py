@@ -14,19 +14,19 @@ def headline(story: Story) -> str:
     cell = story.primary
     warning = "On synthetic recordings, which say nothing about patients, in" if story.contents.synthetic else "In"
     start = f"{warning} the {story.folds(story.role)}, at k = {cell.k}, "
-    if cell.before.missing:
+    if cell.after.missing:
         return (
             f"{start}nothing can be said about {names([cell])}: there is no contrast with fixed leads under "
-            f"{story.baseline}."
+            f"{story.evaluator}."
         )
     verdict = {
         BELOW: f"is ahead of {story.fixed}",
         ABOVE: f"stays behind {story.fixed}",
         INCLUDES: f"cannot be told from {story.fixed}",
-    }.get(side(cell.before), f"is compared with {story.fixed}")
+    }.get(side(cell.after), f"is compared with {story.fixed}")
     return (
-        f"{start}{spoken(cell.policy)} {verdict}: D in {spoken(cell.metric)} is {estimate(*cell.before)} under "
-        f"{story.baseline}. The plan compares no evaluators, so whether that would be so under another is not known."
+        f"{start}{spoken(cell.policy)} {verdict}: D in {spoken(cell.metric)} is {estimate(*cell.after)} under "
+        f"{story.evaluator}. The plan compares no evaluators, so whether that would be so under another is not known."
     )
 
 
@@ -36,16 +36,16 @@ def primary_cell(story: Story) -> Iterator[str]:
     level = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
     yield f"The cell of the headline, {names([cell])}, is {level}."
     for metric in METRICS:
-        other = story.cell(story.family, cell.policy, cell.k, metric).before
+        other = story.cell(story.family, cell.policy, cell.k, metric).after
         if metric != cell.metric and not other.missing:
             yield f"In {spoken(metric)}, D is {estimate(*other)} and {side(other)}."
 
 
 def across(story: Story) -> Iterator[str]:
     """Where the intervals of all contrasts lie."""
-    there = [cell for cell in story.cells(story.family) if not cell.before.missing]
+    there = [cell for cell in story.cells(story.family) if not cell.after.missing]
     if not there:
-        yield f"The results hold no contrast under {story.baseline}."
+        yield f"The results hold no contrast under {story.evaluator}."
     for metrics in (PROPER, CALIBRATION):
         if cells := [cell for cell in there if cell.metric in metrics]:
-            yield f"Under {story.baseline}, D in {metrics_of(cells)} {tally(cells, 'before')}."
+            yield f"Under {story.evaluator}, D in {metrics_of(cells)} {tally(cells, 'after')}."

@@ -21,11 +21,10 @@ class Story:
     def __init__(self, contents: RunContents) -> None:
         self.contents, self.plan, self.role = contents, contents.plan, contents.role
         self.find = Findings(contents.results, contents.plan.roles)
-        self.interactions = self.find.rows("interactions", role=self.role)
-        self.transfers = bool(self.plan.interactions)
-        """Whether the plan compares evaluators."""
         question = Question.of(self.plan, self.find, self.role)
         self.family, self.planned, self.primary = question.family, question.planned, question.cell(self.find, self.role)
+        self.transfers = bool(self.family.baseline)
+        """Whether evaluators are compared; else the family has no baseline."""
         self.evaluator, self.baseline = (the_evaluator(name) for name in self.family[:2])
         self.other = the_other(self.family.evaluator)
         """The evaluator after the baseline has been spoken of."""

@@ -94,7 +94,7 @@ def hypotheses(story: Story) -> Iterator[str]:
 def quality(story: Story) -> Iterator[str]:
     """Which evaluator is better with all leads."""
     evaluator, baseline, _ = story.family
-    if evaluator == baseline:
+    if not story.transfers:
         return
     for role in dict.fromkeys((story.role, *SCORED)):
         levels, ranks = [], dict[str, list[str]]()

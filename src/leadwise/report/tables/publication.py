@@ -49,7 +49,8 @@ def _orientation(role: Any, cells: Any, holding: Any, contradicted: Any) -> str:
 
 
 def _cells(view: View) -> ReportTable:
-    columns = same("claim", "cell", "role", "decides", "policy", "evaluator", "reference", "k", "metric")
+    columns = same("claim", "cell", "role", "decides", "policy") | {"versus": "minus policy", "evaluator": "evaluator"}
+    columns |= {"baseline": "minus evaluator", "reference": "references", "k": "k", "metric": "metric"}
     return view.table(
         "claim-cells",
         "Cells that decide the claims",
@@ -99,16 +100,9 @@ def _value(value: float, leads: Any, column: str, unit: Any) -> Any:
 
 def _beside(rows: pd.DataFrame) -> list[str]:
     """Our number of another role, with its interval."""
-    names = (
-        "orientation_role",
-        "orientation",
-        "orientation_leads",
-        "column",
-        "unit",
-        "orientation_lo",
-        "orientation_hi",
-    )
-    said = zip(*(column_of(rows, name) for name in names), strict=True)
+    names = ("orientation_role", "orientation", "orientation_leads", "column", "unit")
+    bounds = ("orientation_lo", "orientation_hi")
+    said = zip(*(column_of(rows, name) for name in (*names, *bounds)), strict=True)
     return [
         f"{role}: {Estimate(_value(*each), lo, hi)}" if isinstance(role, str) and role else ""
         for role, *each, lo, hi in said

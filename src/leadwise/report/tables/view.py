@@ -21,7 +21,7 @@ _LEVELS = ("primary", "supporting", SECONDARY, "post hoc")
 """The levels of hypotheses, the highest first."""
 
 _SPOKEN = (
-    *("policy", "policy_a", "policy_b", "baseline_policy", "metric"),
+    *("policy", "policy_a", "policy_b", "baseline_policy", "versus", "metric"),
     *("evaluator", "baseline_evaluator", "baseline", "trained_on", "reference"),
 )
 """Columns whose cells are names."""
