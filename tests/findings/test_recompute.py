@@ -11,7 +11,7 @@ from leadwise.report.prose.methods import describe_methods
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis
-from leadwise.study.results import write_frames
+from leadwise.study.scoring import write_frames
 from study.test_results import gapped_results
 from study.test_run import finished_run
 

@@ -87,7 +87,7 @@ class _Methods:
     def _evaluator(self, name: str, text: str) -> Iterator[str]:
         """How it was to be made, and what came of it."""
         yield text
-        size = self.find.find("published", "ours", table="evaluators", column="parameters", evaluator=name).value
+        size = self.find.find("published", "ours", table="evaluators", evaluator=name).value
         yield "" if pd.isna(size) else f"It has {number(int(size))} parameters."
         for row in self._rows("seeds"):
             if row.evaluator == name and row.chosen and row.role == "selection":
