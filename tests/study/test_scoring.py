@@ -226,10 +226,8 @@ def test_what_was_read_before_a_kill_is_not_read_again(
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from study.test_run import finished_run
-
-    return finished_run(tmp_path_factory) / "results"
+def results(finished: Path) -> Path:
+    return finished / "results"
 
 
 @pytest.fixture(scope="module")
