@@ -68,6 +68,10 @@ class View:
             rows = rows[rows[column].isin(value) if isinstance(value, tuple) else rows[column] == value]
         return self._paper.beside(source, rows)
 
+    def cells(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows about the cells of statements, with what the paper says of them."""
+        return self._paper.beside_cells(rows) if len(rows) else rows
+
     def table(
         self,
         name: str,
