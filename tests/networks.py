@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from leadwise.evaluators.masked_resnet import MaskedResNet1D
-from leadwise.evaluators.network import NetworkEvaluator, half_precision
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, half_precision
+from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
 LABELS = ("CD", "HYP", "MI", "NORM", "STTC")
 WIDTHS = (4, 4, 8, 8)

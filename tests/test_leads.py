@@ -14,7 +14,11 @@ from leadwise.leads import (
     LEADS,
     LIMB_FROM_I_AND_II,
     LeadSet,
+    bits_masks,
     lead_index,
+    lead_names,
+    mask_bits,
+    order_masks,
     subsets,
 )
 
@@ -140,3 +144,20 @@ def test_wrong_masks_and_indices() -> None:
         LeadSet.of([1.7])  # type: ignore[list-item]
     assert lead_index(" avf ") == 5
     assert 3 in LeadSet.parse("aVR")
+
+
+def test_masks_bits_orders_and_names_say_the_same() -> None:
+    bits = np.arange(4096)
+    sets = [LeadSet(each) for each in bits.tolist()]
+    masks = np.array([[lead in leads for lead in LEADS] for leads in sets])
+    np.testing.assert_array_equal(bits_masks(bits), masks)
+    np.testing.assert_array_equal(mask_bits(masks), bits)
+    np.testing.assert_array_equal(mask_bits(masks.reshape(8, 512, 12)), bits.reshape(8, 512))
+    assert lead_names(bits[::-1]) == [str(leads) for leads in reversed(sets)]
+    assert lead_names(bits[:0]) == []
+
+
+@given(st.lists(st.permutations(range(12)), min_size=1), st.integers(0, 12))
+def test_an_order_is_a_mask_whatever_its_order(rows: list[list[int]], k: int) -> None:
+    order = np.array(rows)[:, :k]
+    assert [LeadSet.from_mask(mask) for mask in order_masks(order)] == [LeadSet.of(row) for row in order.tolist()]

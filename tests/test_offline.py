@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leadwise.evaluators.engines import build_engine
+from leadwise.evaluators.masked_resnet.engines import build_engine
 from leadwise.evaluators.onnx import export_onnx
 from networks import tiny_evaluator, tiny_network
 

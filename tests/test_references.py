@@ -430,7 +430,7 @@ def test_too_few_leads_in_common(cohort: Cohort, controlled: LogisticEvaluator) 
     ):
         search_references(controlled, halves, [1])
     short = without(cohort, dict.fromkeys(range(len(cohort["selection"])), "V4 V5 V6"))
-    with pytest.raises(InputError, match=r"^No record of the selection role has 10 leads; search smaller budgets\.$"):
+    with pytest.raises(InputError, match=r"^No record of the selection role has 10 leads; take a smaller budget\.$"):
         search_references(controlled, short, [9, 10])
     assert len(search_references(controlled, short, [9]).candidates) == 1
 

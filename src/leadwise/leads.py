@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int, Int64
 
 from leadwise.errors import LeadwiseError
 
@@ -23,6 +23,8 @@ LIMB_FROM_I_AND_II: Float[np.ndarray, "6 2"] = np.array([[1, 0], [0, 1], [-1, 1]
 """Row l gives limb lead l as a·I + b·II: Einthoven's III = II − I and Goldberger's aVR, aVL, aVF."""
 
 _LIMB_BITS = 0b111111
+
+_BIT = 1 << np.arange(len(LEADS))
 
 ELECTRODES = ("RA", "LA", "LL", "V1", "V2", "V3", "V4", "V5", "V6")
 
@@ -108,7 +110,7 @@ class LeadSet:
     @property
     def mask(self) -> Bool[np.ndarray, "12"]:
         """Indicator over the twelve leads."""
-        return (self.bits >> np.arange(len(LEADS)) & 1).astype(bool)
+        return bits_masks(np.array(self.bits))
 
     @property
     def follows(self) -> "LeadSet":
@@ -199,6 +201,46 @@ CLINICAL_SETS: dict[str, LeadSet] = {
 """The reduced-lead sets of the PhysioNet/Computing in Cardiology Challenge 2021."""
 
 
+def mask_bits(masks: Bool[np.ndarray, "*many 12"]) -> Int64[np.ndarray, "*many"]:
+    """The 12-bit mask of each row of indicators, as `LeadSet.bits` has it: Σ_l 2^l · m_l.
+
+    >>> mask_bits(np.array([LeadSet.parse("I III").mask, ALL_LEADS.mask])).tolist()
+    [5, 4095]
+    """
+    return masks @ _BIT
+
+
+def bits_masks(bits: Int[np.ndarray, "*many"]) -> Bool[np.ndarray, "*many 12"]:
+    """Indicators over the twelve leads of each 12-bit mask: what `mask_bits` was given.
+
+    >>> np.flatnonzero(bits_masks(np.array([5]))[0]).tolist()
+    [0, 2]
+    """
+    return (bits[..., None] & _BIT).astype(bool)
+
+
+def order_masks(order: Int[np.ndarray, "n k"]) -> Bool[np.ndarray, "n 12"]:
+    """Indicators over the twelve leads of each row of lead indices, in whatever order.
+
+    >>> order_masks(np.array([[3, 0], [11, 2]])).nonzero()[1].tolist()
+    [0, 3, 2, 11]
+    """
+    masks = np.zeros((len(order), len(LEADS)), dtype=bool)
+    np.put_along_axis(masks, order, True, axis=1)
+    return masks
+
+
+def lead_names(bits: Int[np.ndarray, " sets"]) -> list[str]:
+    """How the lead set of each 12-bit mask prints; each different one is spelt out once.
+
+    >>> lead_names(np.array([5, 2048, 5]))
+    ['I III', 'V6', 'I III']
+    """
+    distinct, place = np.unique(bits, return_inverse=True)
+    names = [str(LeadSet(each)) for each in distinct.tolist()]
+    return [names[at] for at in place]
+
+
 @cache
 def subsets(k: int) -> Bool[np.ndarray, "sets 12"]:
     """All lead sets of size k as rows of a read-only 0/1 matrix, in lexicographic order of their indices.
@@ -209,7 +251,6 @@ def subsets(k: int) -> Bool[np.ndarray, "sets 12"]:
     if not 1 <= k <= len(LEADS):
         raise LeadwiseError(f"A budget of {k} leads is impossible; k lies between 1 and 12.")
     members = np.array(list(combinations(range(len(LEADS)), k)))
-    masks = np.zeros((len(members), len(LEADS)), dtype=bool)
-    np.put_along_axis(masks, members, True, axis=1)
+    masks = order_masks(members)
     masks.flags.writeable = False
     return masks

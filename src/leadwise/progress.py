@@ -12,10 +12,6 @@ enabled = True
 line_seconds = 60.0
 """Where no bar can be drawn, as in a log or a notebook, a line is printed this often."""
 
-_shown = False  # a bar within a bar stays hidden: the outer one knows more about the time left
-_stage = ""  # the part of a larger work that is under way, and its number
-_counting: "_Counting | None" = None  # the outermost bar where none is drawn
-
 
 class Bar:
     """A progress bar that nobody sees."""
@@ -45,16 +41,36 @@ class _Counting(Bar):
         return share + (f", about {_minutes(seconds * (self.total - self.done) / new)} left" if new > 0 else "")
 
 
+class _Screen:
+    """What standard error shows now. All threads of a process share it, as they share standard error."""
+
+    stage = ""
+    """The part of a larger work that is under way, and its number."""
+    bar: Bar | None = None
+    """The outermost bar. A bar within it stays hidden: the outer one knows more about the time left."""
+
+    @contextmanager
+    def showing(self, bar: Bar) -> Iterator[Bar]:
+        """Let a bar be the outermost one."""
+        self.bar = bar
+        try:
+            yield bar
+        finally:
+            self.bar = None
+
+
+_screen = _Screen()
+
+
 @contextmanager
 def stage(name: str, number: int | None = None, count: int | None = None) -> Iterator[None]:
     """Name the part of a larger work that is under way, of how many; a line a minute tells of it."""
-    global _stage
-    _stage = f"{name} (stage {number} of {count})" if count else name
+    _screen.stage = f"{name} (stage {number} of {count})" if count else name
     try:
         with _lines(_draws()):
             yield
     finally:
-        _stage = ""
+        _screen.stage = ""
 
 
 @contextmanager
@@ -64,17 +80,12 @@ def progress(what: str, total: int) -> Iterator[Bar]:
     On a pipe, in a notebook or with ``NO_COLOR`` set a line a minute takes its place. Nothing is shown when switched
     off, or within another bar.
     """
-    global _shown, _counting
-    if not enabled or _shown or _counting:
+    if not enabled or _screen.bar:
         yield Bar()
         return
     if not _draws():
-        _counting = _Counting(what, total)
-        try:
-            with _lines(bool(_stage)):  # those of the stage tell of this
-                yield _counting
-        finally:
-            _counting = None
+        with _screen.showing(_Counting(what, total)) as bar, _lines(bool(_screen.stage)):  # a stage's lines tell of it
+            yield bar
         return
     # rich costs 0.1 s to import; only a person at a terminal needs it
     from rich.console import Console
@@ -92,11 +103,8 @@ def progress(what: str, total: int) -> Iterator[Bar]:
                 display.console.print(line, highlight=False, markup=False)
                 display.refresh()
 
-        _shown = True
-        try:
-            yield Shown()
-        finally:
-            _shown = False
+        with _screen.showing(Shown()) as bar:
+            yield bar
 
 
 def _draws() -> bool:
@@ -113,8 +121,8 @@ def _lines(needless: bool) -> Iterator[None]:
 
     def tell() -> None:
         while not ended.wait(line_seconds):
-            bar = str(_counting or f"{_minutes(time.monotonic() - start)} so far")
-            print(f"{_stage}: {bar}" if _stage else bar, file=sys.stderr, flush=True)
+            done = str(_screen.bar or f"{_minutes(time.monotonic() - start)} so far")
+            print(f"{_screen.stage}: {done}" if _screen.stage else done, file=sys.stderr, flush=True)
 
     teller = Thread(target=tell, daemon=True)
     teller.start()

@@ -20,7 +20,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer
-from leadwise.leads import CLINICAL_SETS, LeadSet, subsets
+from leadwise.leads import CLINICAL_SETS, LeadSet, bits_masks, lead_names, mask_bits, subsets
 from leadwise.metrics import CLIP, Labels, bin_of
 from leadwise.progress import progress
 from leadwise.store import atomic_file, text_of_csv, write_csv
@@ -44,15 +44,16 @@ class References:
     """For each k, how many records were left out because they have fewer leads."""
 
     def __post_init__(self) -> None:
-        bits = self.candidates["bits"].to_numpy(dtype=np.int64)
+        candidates = self.candidates.astype({"k": np.int64, "bits": np.int64})  # those of no lead set are of no type
+        bits = candidates["bits"].to_numpy()
         # of two sets of one size, that comes first which has the first lead in which they differ
-        lexicographic = -((bits[:, None] >> np.arange(12) & 1) @ (1 << np.arange(12)[::-1]))
-        order = np.lexsort((lexicographic, self.candidates["k"]))
+        lexicographic = -mask_bits(bits_masks(bits)[:, ::-1])
+        order = np.lexsort((lexicographic, candidates["k"]))
         twice = np.flatnonzero(np.diff(bits[order]) == 0)
         if len(twice):
             leads = LeadSet(int(bits[order][twice[0]]))
             raise InputError(f"The lead set '{leads}' is twice among the candidates of {self.evaluator}.")
-        object.__setattr__(self, "candidates", self.candidates.iloc[order].reset_index(drop=True))
+        object.__setattr__(self, "candidates", candidates.iloc[order].reset_index(drop=True))
 
     def __repr__(self) -> str:
         best = "; ".join(f"{k}: {self.best('nll', k)}" for k in self.budgets)
@@ -65,8 +66,9 @@ class References:
     def ranking(self, metric: str, k: int) -> pd.DataFrame:
         """All candidates of size k, best first: leads, metrics, margin to the best, and k and bits."""
         ranked = self._ranked(metric, k)
-        leads = [str(LeadSet(int(bits))) for bits in ranked["bits"]]
-        ranked = ranked.assign(leads=leads, margin=ranked[metric] - ranked[metric].iloc[0])
+        ranked = ranked.assign(
+            leads=lead_names(ranked["bits"].to_numpy()), margin=ranked[metric] - ranked[metric].iloc[0]
+        )
         return ranked[["leads", *MATCHED_METRICS, "margin", "k", "bits"]]
 
     def _ranked(self, metric: str, k: int) -> pd.DataFrame:
@@ -93,10 +95,8 @@ class References:
 
     def save(self, path: str | Path) -> None:
         """Write every candidate as CSV: evaluator, k, left_out, leads, nll, brier, ece."""
-        leads = [str(LeadSet(int(bits))) for bits in self.candidates["bits"]]
-        table = self.candidates.assign(
-            evaluator=self.evaluator, leads=leads, left_out=self.candidates["k"].map(self.left_out)
-        )
+        leads, left_out = lead_names(self.candidates["bits"].to_numpy()), self.candidates["k"].map(self.left_out)
+        table = self.candidates.assign(evaluator=self.evaluator, leads=leads, left_out=left_out)
         with atomic_file(Path(path)) as draft:
             write_csv(table[["evaluator", "k", "left_out", "leads", *MATCHED_METRICS]], draft)
 
@@ -196,7 +196,7 @@ def search_references(
         for k, kept, masks in groups:
             scorer = Scorer(evaluator, kept)
             labels = kept.labels
-            bits = masks @ (1 << np.arange(12))
+            bits = mask_bits(masks)
             known = done.values if done else {}
             todo = np.array([b not in known for b in bits], dtype=bool)
             found = dict(known)
@@ -230,7 +230,7 @@ def quick_metrics(evaluator: Any, records: Records, leads: LeadSet) -> dict[str,
 
 def with_enough(records: Records, leads: LeadSet) -> Records:
     """The records with at least as many leads as a set; none where one of them lacks a lead of it."""
-    enough = records.available.sum(axis=1) >= len(leads)
+    enough = records.lead_counts >= len(leads)
     return records.select(enough & records.available[enough][:, leads.mask].all())
 
 
@@ -278,16 +278,12 @@ def _metrics_of(
 
 def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Records, Bool[np.ndarray, "s 12"]]]:
     """For each budget, the records that have enough leads, and the lead sets that all of those have."""
-    available = records.available
     for k in budgets:
-        masks = subsets(k)
-        enough = available.sum(axis=1) >= k
-        if not enough.any():
-            raise InputError(f"No record of {records.name} has {k} leads; search smaller budgets.")
-        possible = masks[~(masks & ~available[enough].all(axis=0)).any(axis=1)]
+        masks, kept = subsets(k), records.with_leads(k)
+        possible = masks[~(masks & ~kept.available.all(axis=0)).any(axis=1)]
         if not len(possible):
             raise InputError(f"The records of {records.name} share fewer than {k} leads; search smaller budgets.")
-        yield k, records if enough.all() else records.select(enough), possible
+        yield k, kept, possible
 
 
 class _Ledger:
@@ -299,7 +295,7 @@ class _Ledger:
         head = {
             "evaluator": evaluator_name(evaluator),
             "weights": getattr(evaluator, "sha256", None),
-            "records": records.sha256,
+            "records": records.labels_sha256,
         }
         if not path.exists():
             with atomic_file(path) as draft:

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -53,6 +53,10 @@ class Settings(Part):
         del sizes
         return {}
 
+    def disk(self) -> float:
+        """Bytes that it leaves on the disk or needs there on the way, where they are many."""
+        return 0.0
+
     def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
         """Bytes that settings of these names ask for, roughly, with so many labels and samples a record."""
         del sizes, labels, length
@@ -62,6 +66,7 @@ class Settings(Part):
 Trials = Mapping[str, tuple[float, Callable[[], object]]]
 """Of each unit of work an amount, and a call that does so much of it."""
 Made = TypeVar("Made", bound=type)
+Class = TypeVar("Class", bound=type)
 
 
 class Registry(Generic[Made]):
@@ -79,12 +84,12 @@ class Registry(Generic[Made]):
 
     def __init__(self, what: str, group: str, home: str) -> None:
         self.what, self.group, self.home = what, group, home
-        self._kinds: dict[str, Made] = {}
+        self._kinds: dict[str, Any] = {}
 
-    def register(self, name: str) -> Callable[[Made], Made]:
+    def register(self, name: str) -> Callable[[Class], Class]:
         """A decorator that makes a class known under a name."""
 
-        def known(kind: Made) -> Made:
+        def known(kind: Class) -> Class:
             self._kinds[name] = kind
             return kind
 
@@ -98,7 +103,7 @@ class Registry(Generic[Made]):
 
     def find(self, name: str) -> Made:
         """The kind of a name, or the class that ``module:object`` names."""
-        kind = self._registered(name)
+        kind: Any = self._registered(name)
         if kind is not None:
             return kind
         if ":" in name:
@@ -109,9 +114,9 @@ class Registry(Generic[Made]):
             raise PlanError(f"'{one_line(name)}' is no kind of {self.what}; {right_one(name, self.names())}")
         if not (isinstance(kind, type) and issubclass(getattr(kind, "Settings", object), BaseModel)):
             raise InputError(f"{name} is no kind of {self.what}: it needs to be a class with 'Settings'.")
-        return kind
+        return cast(Made, kind)
 
-    def _registered(self, name: str) -> Made | None:
+    def _registered(self, name: str) -> Any:
         """A kind that is registered, if need be by the module that has its name; others need not be imported for it."""
         module = f"{self.home}.{name.replace('-', '_')}"
         if name not in self._kinds and name.replace("-", "").isalnum() and find_spec(module) is not None:

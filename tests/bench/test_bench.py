@@ -8,7 +8,7 @@ import pytest
 
 from leadwise.bench import BENCHMARKS, run, scoring, training
 from leadwise.errors import LeadwiseError
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 
 ROWS = {"scoring": ["torch", "exact"], "training": ["training", "training on crops"]}
 """Names that somebody asks for."""

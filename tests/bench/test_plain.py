@@ -5,7 +5,7 @@ import torch
 
 from leadwise.bench import plain
 from leadwise.bench.plain import PlainResNet, operations, peak, shortest
-from leadwise.evaluators.masked_resnet import WIDTHS
+from leadwise.evaluators.masked_resnet.network import WIDTHS
 from networks import WIDTHS as TINY
 from networks import tiny_network
 

@@ -186,7 +186,7 @@ def test_sets_are_found_where_no_record_has_avr(leadwise, tree: Path) -> None:
     assert leadwise(*words, 12) == (
         2,
         "",
-        "leadwise: No record of the selection role has 12 leads; search smaller budgets.\n",
+        "leadwise: No record of the selection role has 12 leads; take a smaller budget.\n",
     )
 
 

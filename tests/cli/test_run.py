@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from leadwise.study.stages import stages
 
 from leadwise.cli import main
 from leadwise.run import stage
@@ -16,8 +17,7 @@ from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner
-from leadwise.study.run import find_plan
-from leadwise.study.stages import stages
+from leadwise.study.execute import find_plan
 
 Verb = Callable[..., tuple[int, str, str]]
 

@@ -12,7 +12,7 @@ import torch
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError, SealedRole
-from leadwise.evaluators import contract, network
+from leadwise.evaluators import contract
 from leadwise.evaluators.contract import (
     Evaluator,
     build_evaluator,
@@ -22,9 +22,10 @@ from leadwise.evaluators.contract import (
     list_evaluators,
     register_evaluator,
 )
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet import evaluator as networks
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.training import train_network
 from leadwise.evaluators.scoring import score, score_subsets
-from leadwise.evaluators.training import train_network
 from leadwise.leads import LeadSet
 
 LABELS = ("CD", "HYP", "MI", "NORM", "STTC")
@@ -104,7 +105,7 @@ def _tiny_network(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(epochs=1, batch=16, full_epochs=1)
     few = train.select(slice(0, 32))
     tiny = train_network(few, validation.select(slice(0, 8)), recipe=recipe, widths=(4, 4, 8, 8), device="cpu")
-    monkeypatch.setattr(network, "pretrained", lambda: tiny)
+    monkeypatch.setattr(networks, "pretrained", lambda: tiny)
     tiny.facts |= {"train": train.sha256, "validation": validation.sha256}
 
 
@@ -327,7 +328,7 @@ ASKING = {
     "each record": lambda records: [record.labels for record in records],
     "the cohort": lambda records: records.cohort.fold(7).labels,
     "a role": lambda records: records.cohort["validation"].labels,
-    "the hash": lambda records: records.sha256,
+    "the hash": lambda records: records.labels_sha256,
 }
 
 
@@ -423,7 +424,7 @@ def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
         lambda: score(empty, records, masks),
         lambda: empty.probabilities(records.signals.millivolts(slice(0, 2)), masks[:2]),
         lambda: empty.recalibrated(records, "mine"),
-        lambda: empty.sha256,
+        lambda: empty.labels_sha256,
     ):
         with pytest.raises(
             InputError, match=r"^LogisticEvaluator has no '\w+' before it is fitted; call its fit first\.$"

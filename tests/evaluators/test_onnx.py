@@ -12,8 +12,8 @@ import torch
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError
 from leadwise.evaluators import onnx as module
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
 from leadwise.evaluators.masks import frozen_masks
-from leadwise.evaluators.network import NetworkEvaluator
 from leadwise.evaluators.onnx import export_onnx
 from leadwise.evaluators.scoring import score
 from networks import tiny_evaluator

@@ -9,13 +9,13 @@ import pytest
 from damage import damaged_files, with_facts
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
-from leadwise.evaluators import logistic, network
+from leadwise.evaluators import logistic
 from leadwise.evaluators.logistic import LogisticEvaluator
-from leadwise.evaluators.network import NetworkEvaluator
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.evaluator import FORMAT, NetworkEvaluator
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.training import Training
 from leadwise.evaluators.saved import load_evaluator
 from leadwise.evaluators.scoring import score
-from leadwise.evaluators.training import Training
 from leadwise.store import write_tensors
 from networks import tiny_evaluator
 
@@ -52,7 +52,7 @@ def saved(request: pytest.FixtureRequest, controlled: LogisticEvaluator, tmp_pat
     """A file of each kind, and its format."""
     evaluator, format = {
         "logistic": (controlled, logistic.FORMAT),
-        "network": (tiny_evaluator(), network.FORMAT),
+        "network": (tiny_evaluator(), FORMAT),
     }[request.param]
     evaluator.save(tmp_path / "whole.safetensors")
     return tmp_path / "whole.safetensors", format
@@ -102,7 +102,7 @@ def test_widths_that_are_not_the_network_s(widths: Any, tmp_path: Path) -> None:
     """Not even the memory for them is asked for."""
     tiny_evaluator().save(tmp_path / "tiny.safetensors")
     with pytest.raises(InputError, match=r"facts.safetensors is not a whole network evaluator \("):
-        load_evaluator(with_facts(tmp_path / "tiny.safetensors", network.FORMAT, widths=widths))
+        load_evaluator(with_facts(tmp_path / "tiny.safetensors", FORMAT, widths=widths))
 
 
 @pytest.mark.parametrize("name", ["stem_norm.running_var", "scale"])

@@ -13,7 +13,7 @@ import pytest
 from leadwise.findings.protocol import Check, protocol_checks
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
-from leadwise.study.run import evaluate_bundle
+from leadwise.study.execute import evaluate_bundle
 from receipts import chained, receipt_facts
 from study.test_run import finished_run
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from leadwise.report.methods import describe_methods
+
 from leadwise.findings.recompute import recomputed_cell
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory

@@ -23,9 +23,9 @@ from leadwise.policies.contract import (
     register_oracle,
     register_policy,
 )
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, allocate
+from leadwise.policies.state_network import StateNetwork
 
 POLICIES = {"ccga", "cohort-state", "ecg-on-demand", "mga", "random-subset"}
 """Every registered policy is checked below; a new one is named here, so that somebody has thought of it."""
@@ -90,7 +90,7 @@ def test_what_was_not_acquired_changes_no_choice(policies: dict[str, Any], recor
             acquired = np.zeros((len(records), 12), dtype=bool)
             np.put_along_axis(acquired, seen, True, axis=1)
             noise = rng.integers(-5000, 5000, records.signals.shape).astype(np.int16)
-            changed = records.detached(np.where(acquired[..., None], records.signals[:], noise))
+            changed = Cohort.of(records, np.where(acquired[..., None], records.signals[:], noise)).records
             np.testing.assert_array_equal(allocate(policies[name], changed, budget).order, chosen.order)
 
 
@@ -99,7 +99,7 @@ def test_what_was_acquired_does_change_choices(policies: dict[str, Any], records
     """Without this the test above would be passed by a policy that looks at nothing."""
     chosen = allocate(policies[name], records, 4)
     noise = np.random.default_rng(7).integers(-5000, 5000, records.signals.shape).astype(np.int16)
-    changed = records.detached(noise)
+    changed = Cohort.of(records, noise).records
     assert (allocate(policies[name], changed, 4).masks != chosen.masks).any(axis=1).mean() > 0.5
 
 
@@ -325,7 +325,7 @@ def test_check_policy_leaves_out_records_with_too_few_leads(policies: dict[str, 
     missing = np.zeros((len(records), 12), dtype=int)
     missing[1, 1:] = records.length  # one lead
     missing[2, :9] = records.length  # three
-    poor = replace(records.detached().cohort, missing=missing).records
+    poor = replace(Cohort.of(records), missing=missing).records
     for policy in (Good(), policies["mga"], policies["random-subset"]):
         check_policy(policy, poor, budgets=(1, 4))
     with pytest.raises(InputError, match="lets leads that it has not acquired"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leadwise.policies.controls import CohortState, RandomSubset
 from scipy.stats import chi2_contingency, chisquare
 
 from analysis.coverage import Reader, records_of, varied_records
@@ -14,12 +15,11 @@ from leadwise.errors import InputError
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.policies.contract import build_policy
-from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import allocate
+from leadwise.policies.state_network import StateNetwork
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import log_softmax, softmax
 
 from analysis.coverage import Reader, records_of, varied_records
-from leadwise.cohort.cohort import Records
+from leadwise.cohort.cohort import Cohort, Records
 from leadwise.policies.ecg_on_demand import ECGOnDemand, completions, lead_correlation
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import Rollout, allocate
+from leadwise.policies.state_network import StateNetwork
 
 
 @pytest.fixture(scope="module")
@@ -150,4 +150,4 @@ def mixture(records: Records) -> Records:
     """The same records, their leads mixed so that some are nearly the same."""
     weights = np.random.default_rng(9).standard_normal((12, 5)) @ np.random.default_rng(8).standard_normal((5, 12))
     mixed = np.einsum("ij,njt->nit", weights / 6, records.signals[:].astype(np.float64))
-    return records.detached(np.clip(mixed, -32767, 32767).astype(np.int16))
+    return Cohort.of(records, np.clip(mixed, -32767, 32767)).records

@@ -18,8 +18,8 @@ from leadwise.policies.ccga import CCGA
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.learned import FORMAT, ranking_of_all
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import Rollout, allocate
+from leadwise.policies.state_network import StateNetwork
 from leadwise.store import read_tensors, write_tensors
 
 AVR, II, V1, V2, V6 = (lead_index(lead) for lead in ("aVR", "II", "V1", "V2", "V6"))

@@ -114,7 +114,7 @@ def test_records_with_too_few_leads_are_left_out(poor: Records, name: str) -> No
         assert not (allocation.masks & ~allocation.records.available).any()
     with pytest.raises(InputError) as refusal:
         ORACLES[name](Reader("first"), poor.select(slice(0, 2)), 3)
-    assert str(refusal.value) == "No record of a selection of the whole cohort has 3 leads."
+    assert str(refusal.value) == "No record of a selection of the whole cohort has 3 leads; take a smaller budget."
 
 
 class Indifferent:

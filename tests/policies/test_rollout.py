@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from leadwise.policies.controls import CohortState
 
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
@@ -15,7 +16,6 @@ from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index
 from leadwise.policies.ccga import CCGA
-from leadwise.policies.controls import CohortState
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
 from leadwise.policies.observation import Observation
@@ -121,7 +121,7 @@ def test_records_with_too_few_leads_are_left_out(poor: Records) -> None:
         assert not (allocation.masks & ~allocation.records.available).any()
     with pytest.raises(InputError) as refusal:
         allocate(Following(), poor.select(leads < 3), 3)
-    assert str(refusal.value) == "No record of a selection of the whole cohort has 3 leads."
+    assert str(refusal.value) == "No record of a selection of the whole cohort has 3 leads; take a smaller budget."
 
 
 def test_absent_leads_are_never_offered(poor: Records) -> None:

@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leadwise.policies.controls import CohortState, RandomSubset
 
 from damage import damaged_files, with_facts
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.policies.ccga import CCGA
-from leadwise.policies.controls import CohortState, RandomSubset
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.learned import FORMAT
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import allocate
 from leadwise.policies.saved import load_policy
+from leadwise.policies.state_network import StateNetwork
 from leadwise.store import read_tensors, write_tensors
 
 BUDGETS = (2, 3, 5)

@@ -10,8 +10,8 @@ from leadwise.leads import lead_index
 from leadwise.metrics import record_nll
 from leadwise.policies.learned import _Role
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import allocate
+from leadwise.policies.state_network import StateNetwork
 from leadwise.policies.states import States, candidate_gains, random_states
 
 RANKING = [3, 6, *(lead for lead in range(12) if lead not in (3, 6))]

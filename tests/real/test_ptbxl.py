@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import wfdb
 
-from leadwise.cohort.check import check
+from leadwise.cohort.census import check_cohort
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import CohortError
@@ -32,7 +32,7 @@ def cohort(ptbxl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cohort:
 
 
 def test_counts_are_the_published_ones(cohort: Cohort) -> None:
-    found = check(cohort)
+    found = check_cohort(cohort)
     with (files("leadwise") / "published" / "splits.csv").open(newline="") as file:
         published = {row["role"]: row for row in csv.DictReader(file)}
     compared = 0
@@ -47,7 +47,7 @@ def test_counts_are_the_published_ones(cohort: Cohort) -> None:
 
 
 def test_oddities_are_the_known_ones(cohort: Cohort) -> None:
-    oddities = check(cohort)["oddities"]
+    oddities = check_cohort(cohort)["oddities"]
     assert {"flat", "limb-algebra"} <= {oddity["kind"] for oddity in oddities}
     assert any(oddity["ecg_id"] == 12722 and oddity["leads"] == "V5" for oddity in oddities)
     broken = {oddity["ecg_id"] for oddity in oddities if oddity["kind"] == "limb-algebra"}

@@ -12,8 +12,8 @@ import pytest
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.evaluators.contract import build_evaluator
-from leadwise.evaluators.network import NetworkEvaluator, pretrained
-from leadwise.evaluators.training import Training, random_mask_nll
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
+from leadwise.evaluators.masked_resnet.training import Training, random_mask_nll
 from leadwise.run.plan import read_plan
 
 
@@ -26,7 +26,7 @@ def cohort(ptbxl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cohort:
 
 @pytest.fixture(scope="module")
 def strong() -> NetworkEvaluator:
-    return pretrained("strong")
+    return shipped_evaluator("strong")
 
 
 def test_it_came_out_of_the_plan_s_training_but_for_how_epochs_were_compared(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from leadwise.report.methods import describe_methods
 
 from leadwise.cohort.identity import Identity
-from leadwise.report.methods import describe_methods
 from leadwise.run.contents import RunContents
 from leadwise.run.history import History
 from leadwise.run.ledger import End, Receipt

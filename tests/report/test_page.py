@@ -17,17 +17,17 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leadwise.report.wording import cell
 
 from leadwise.errors import InputError
 from leadwise.findings.hypotheses import hypotheses_frame
+from leadwise.findings.protocol import Check
 from leadwise.findings.verdicts import VERDICTS
 from leadwise.report import page as page_module
-from leadwise.findings.protocol import Check
 from leadwise.report.page import write_report
 from leadwise.report.page.cells import Shown
 from leadwise.report.page.provenance import software_frame
 from leadwise.report.tables import TABLES, report_tables
-from leadwise.report.wording import cell
 from leadwise.run.contents import RunContents
 from leadwise.run.ledger import read_receipts
 from leadwise.store import file_sha256

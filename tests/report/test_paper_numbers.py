@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from leadwise.report.wording import cell, estimate, number
 
 from findings.paper import BUDGETS, FACTS, LABELS, METRICS, ROLES, Paper, lines
 from leadwise.cohort.identity import Identity
@@ -15,7 +16,6 @@ from leadwise.findings.claims import claim_cells, claims_frame
 from leadwise.findings.hypotheses import hypotheses_frame
 from leadwise.findings.paper import published_frame, read_published
 from leadwise.report.tables import ReportTable, report_tables
-from leadwise.report.wording import cell, estimate, number
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import read_plan
 from study.test_run import finished_run

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leadwise.report.summary import Summary, summarise
+from leadwise.report.wording import number
 
 from findings.paper import DEMAND, ROLES, Paper
 from leadwise.cohort.identity import Identity
 from leadwise.findings.claims import claims_frame
-from leadwise.report.summary import Summary, summarise
-from leadwise.report.wording import number
 from leadwise.run.bundle import Bundle
 from leadwise.run.contents import RunContents
 from leadwise.run.directory import RunDirectory

@@ -7,10 +7,10 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from leadwise.report.wording import interval
 
 from leadwise.findings.paper import read_published
 from leadwise.report.tables import TABLES, ReportTable, report_tables
-from leadwise.report.wording import interval
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
 from study.test_run import finished_run

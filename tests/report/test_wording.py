@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from leadwise.report.wording import cell, estimate, interval, listing, number, percent, spoken
 
 REAL = st.floats(-1e6, 1e6)

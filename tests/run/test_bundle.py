@@ -11,7 +11,7 @@ from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, pretrained_bundle, write_bundle
 from leadwise.run.plan import read_plan
 from leadwise.store import file_sha256
-from leadwise.study.run import find_plan
+from leadwise.study.execute import find_plan
 
 
 @pytest.fixture

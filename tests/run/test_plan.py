@@ -8,13 +8,13 @@ from typing import get_args
 
 import pytest
 import rfc8785
+from leadwise.study.stages import STRONG_MGA, search_stage, stages
 from pydantic import BaseModel
 
 from leadwise.cohort.roles import PTBXL_ROLES
 from leadwise.errors import PlanError
 from leadwise.references import MATCHED_METRICS
 from leadwise.run.plan import EvaluatorName, MetricName, Plan, PolicyName, ReferenceName, read_plan
-from leadwise.study.stages import STRONG_MGA, search_stage, stages
 
 STUDIES = Path(str(files("leadwise") / "studies"))
 HYPOTHESIS = """

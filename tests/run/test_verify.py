@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import rfc8785
+from leadwise.report.methods import describe_methods
 
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.findings.protocol import protocol_checks
-from leadwise.report.methods import describe_methods
 from leadwise.report.page.provenance import hash_frames, software_frame
 from leadwise.run.bundle import Bundle
 from leadwise.run.contents import RunContents

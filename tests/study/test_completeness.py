@@ -9,13 +9,13 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
+from leadwise.study.stages import TABLES
 
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.run.bundle import Bundle, pretrained_bundle
 from leadwise.store import file_sha256, read_tensors, write_tensors
 from leadwise.study.completeness import check_complete
-from leadwise.study.run import evaluate_bundle
-from leadwise.study.stages import TABLES
+from leadwise.study.execute import evaluate_bundle
 from study.test_run import PLAN, finished_run
 
 POLICY = "leadwise policy 1"

@@ -15,7 +15,7 @@ from leadwise.cli import main
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.run.directory import RunDirectory
 from leadwise.run.verify import verify
-from leadwise.study.run import run_study
+from leadwise.study.execute import run_study
 from leadwise.study.status import run_status
 from run.test_directory import small_files_only
 from study.test_run import events, finished_run, hashes, planned

@@ -14,13 +14,13 @@ from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
-from leadwise.evaluators.masked_resnet import MaskedResNet1D
+from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
+from leadwise.study.execute import evaluate_bundle, find_plan, run_study
 from leadwise.study.feasibility import check_bundle, check_plan, network_parameters, plan_complaints
 from leadwise.study.forecast import forecast
-from leadwise.study.run import evaluate_bundle, find_plan, run_study
 from study.test_run import PLAN, finished_run
 
 PTBXL = PLAN.replace('{kind = "synthetic", records = 160, seed = 3}', '{kind = "ptbxl"}')

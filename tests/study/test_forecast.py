@@ -4,13 +4,13 @@ from math import comb
 from pathlib import Path
 
 import pytest
+from leadwise.study.stages import search_stage, stages
 
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
+from leadwise.study.execute import find_plan
 from leadwise.study.feasibility import role_sizes
 from leadwise.study.forecast import COHORT, amounts, calibrate, disk_use, forecast
-from leadwise.study.run import find_plan
-from leadwise.study.stages import search_stage, stages
 from study.test_run import PLAN, finished_run
 
 SIZES = {"train": 13_069, "validation": 2_176, "selection": 2_198, "audit": 2_183}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from leadwise.study.stages import Study, stages
 
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, PlanError, SealedRole
@@ -21,9 +22,8 @@ from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
+from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.forecast import forecast
-from leadwise.study.run import _synthetic_cohort, evaluate_bundle, report_run, run_study
-from leadwise.study.stages import Study, stages
 from leadwise.study.status import run_status
 from receipts import receipt_facts
 
@@ -445,7 +445,7 @@ from dataclasses import replace
 import sklearn.linear_model, torch, pyarrow.parquet  # so that children, which are forked, need not
 from leadwise.run.ledger import Ledger
 from leadwise.run.stage import Runner
-from leadwise.study.run import run_study
+from leadwise.study.execute import run_study
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -503,7 +503,10 @@ for point in [*points, None]:
 def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     """In the order of the stages: a moment of each, and the middle of what takes long."""
     rng = random.Random(seed)
-    training, scorer = "leadwise.evaluators.training Training learn", "leadwise.evaluators.scoring Scorer _checked"
+    training, scorer = (
+        "leadwise.evaluators.masked_resnet.training Training learn",
+        "leadwise.evaluators.scoring Scorer _checked",
+    )
     inside: dict[str, list[tuple[str, object, object]]] = {
         "strong-seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
         "mask-robust": [("call", training, 3 + rng.randrange(3))],

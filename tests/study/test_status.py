@@ -11,7 +11,7 @@ from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import OUTPUTS, Runner, Stage, Work
-from leadwise.study.run import evaluate_bundle, run_study
+from leadwise.study.execute import evaluate_bundle, run_study
 from leadwise.study.status import run_status
 from receipts import receipt_facts
 from study.test_run import PLAN, finished_run, planned

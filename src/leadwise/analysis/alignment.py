@@ -10,7 +10,7 @@ from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
 from leadwise.analysis.tidy import REFERENCE, frame, row
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.leads import ELECTRODES, LEADS, LeadSet
+from leadwise.leads import ELECTRODES, LEADS, LeadSet, lead_names, mask_bits
 from leadwise.policies.allocation import Allocation
 
 _NEEDS: Bool[np.ndarray, "12 9"] = np.array(
@@ -70,7 +70,7 @@ def choice_frame(bootstrap: PatientBootstrap, allocation: Allocation) -> pd.Data
 
 def modal_sets(allocation: Allocation, top: int = 10) -> pd.DataFrame:
     """The lead sets that a policy chooses most often: policy, trained_on, k, rank, leads, share."""
-    bits, counts = np.unique(allocation.masks @ (1 << np.arange(12)), return_counts=True)
+    bits, counts = np.unique(mask_bits(allocation.masks), return_counts=True)
     order = np.lexsort((bits, -counts))[:top]
     return pd.DataFrame(
         {
@@ -79,7 +79,7 @@ def modal_sets(allocation: Allocation, top: int = 10) -> pd.DataFrame:
             "trained_on": allocation.trained_on,
             "k": allocation.k,
             "rank": np.arange(1, len(order) + 1),
-            "leads": [str(LeadSet(int(bits[i]))) for i in order],
+            "leads": lead_names(bits[order]),
             "share": counts[order] / counts.sum(),
         }
     )

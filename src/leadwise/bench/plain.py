@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
+from leadwise.evaluators.masked_resnet.network import WIDTHS, MaskedResNet1D
 
 
 class PlainResNet(nn.Module):

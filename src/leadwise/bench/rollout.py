@@ -11,8 +11,8 @@ from leadwise.errors import LeadwiseError
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
 from leadwise.policies.rollout import allocate
+from leadwise.policies.state_network import StateNetwork
 
 BUDGET = 8
 SAMPLE = 40

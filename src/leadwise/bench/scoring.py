@@ -14,9 +14,9 @@ import torch
 from leadwise.bench.plain import PlainResNet, operations, peak, shortest
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
-from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, half_precision
+from leadwise.evaluators.masked_resnet.network import WIDTHS, MaskedResNet1D
 from leadwise.evaluators.masks import random_masks
-from leadwise.evaluators.network import NetworkEvaluator, half_precision
 from leadwise.evaluators.scoring import Scorer
 
 RECORDS = 1024

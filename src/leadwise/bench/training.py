@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from leadwise.bench.plain import PlainResNet, operations, peak, shortest
 from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.evaluators.recipe import Recipe
-from leadwise.evaluators.training import Training
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.training import Training
 
 
 def measure(cohort: Path) -> list[dict[str, Any]]:

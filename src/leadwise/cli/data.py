@@ -3,16 +3,16 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from leadwise.cli.tables import print_table
-from leadwise.cohort.check import ZERO
-from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
 from leadwise.store import atomic_file
+
+if TYPE_CHECKING:
+    from leadwise.cohort.cohort import Cohort
 
 app = typer.Typer(no_args_is_help=True, help="Check, synthesise or download a cohort.")
 
@@ -27,15 +27,16 @@ def check_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read and verify every record of DIR; print the cohort role by role, and oddities in its signals."""
-    from leadwise.cohort.check import check
+    from leadwise.cohort.census import check_cohort
     from leadwise.cohort.ptbxl import read_ptbxl
-    from leadwise.run.plan import Plan, read_plan
+    from leadwise.cohort.roles import PTBXL_ROLES
+    from leadwise.run.plan import read_plan
 
     if out:
         _check_pictures_place(out)
-    roles = (read_plan(plan) if plan else Plan()).cohort_roles()
+    roles = read_plan(plan).cohort_roles() if plan else PTBXL_ROLES
     cohort = read_ptbxl(directory, roles, anew=True)
-    result = check(cohort)
+    result = check_cohort(cohort)
     if as_json:
         print(json.dumps(result, indent=2))
     else:
@@ -60,7 +61,9 @@ def _check_pictures_place(out: Path) -> None:
         raise InputError(f"{out} is neither empty nor of an earlier check; name a new or an empty directory for --out.")
 
 
-def _print_check(cohort: Cohort, result: dict[str, Any]) -> None:
+def _print_check(cohort: "Cohort", result: dict[str, Any]) -> None:
+    from leadwise.cohort.check import ZERO
+
     counts = f"{result['records']:,} records of {result['patients']:,} patients"
     print(f"{cohort.source}: {result['cohort']}, {counts}")
     labels = cohort.label_names
@@ -95,9 +98,10 @@ def _as_ranges(folds: list[int]) -> str:
     return " ".join(str(a) if a == b else f"{a}–{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def _draw_classes(cohort: Cohort, out: Path) -> list[Path]:
+def _draw_classes(cohort: "Cohort", out: Path) -> list[Path]:
     """One picture for each label: the first unsealed record that has it and as little else as possible."""
     import matplotlib.pyplot as plt
+    import numpy as np
     from matplotlib.figure import Figure
 
     from leadwise.cohort.plots import plot_ecg

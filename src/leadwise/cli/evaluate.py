@@ -26,7 +26,7 @@ def evaluate(
     The results are a run of their own: a ledger that begins with the hash of the bundle, all tables, and a report.
     Score the evaluation role once, when everything is decided; each time leaves a receipt.
     """
-    from leadwise.study.run import evaluate_bundle
+    from leadwise.study.execute import evaluate_bundle
 
     with going_on():
         directory, scored = evaluate_bundle(

@@ -21,8 +21,8 @@ VERSION = 1
 def references(
     cohort: Annotated[Path, typer.Option(envvar="LEADWISE_PTBXL", help="Where the recordings are.")],
     k: Annotated[int, typer.Option("--k", min=1, max=12, help="How many leads.")],
-    evaluator: Annotated[str, typer.Option(help="Who reads the leads; fitted on the train role.")] = "controlled",
-    plan: Annotated[Path | None, typer.Option(help="Take the roles from this plan.")] = None,
+    evaluator: Annotated[str, typer.Option(help="Who reads the leads: an evaluator of the plan.")] = "controlled",
+    plan: Annotated[Path | None, typer.Option(help="The plan of both; by default the one for PTB-XL.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The ten best lead sets of size K for each metric, with margins, and the named clinical sets beside them.
@@ -71,14 +71,16 @@ def _place(row: dict[str, Any], metric: str) -> tuple[str, str]:
 def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, Any]:
     """What `references` prints, as data."""
     from leadwise.cohort.ptbxl import read_ptbxl
-    from leadwise.evaluators.contract import build_evaluator
     from leadwise.leads import LeadSet
     from leadwise.references import MATCHED_METRICS, search_references
     from leadwise.run.bundle import shipped_references
-    from leadwise.run.plan import Plan, read_plan
+    from leadwise.run.plan import read_plan
+    from leadwise.study.execute import find_plan
+    from leadwise.study.fitting import make_evaluator
 
-    whole = read_ptbxl(cohort, (read_plan(plan) if plan else Plan()).cohort_roles())
-    fitted = build_evaluator(evaluator, whole["train"], whole["validation"])
+    study = read_plan(find_plan(plan or "ptbxl"))
+    whole = read_ptbxl(cohort, study.cohort_roles())
+    fitted = make_evaluator(study, evaluator, whole)
     records = whole["selection"]
     searched = shipped_references(fitted, records)
     shipped = searched is not None and k in searched.budgets
@@ -116,7 +118,7 @@ def _ledger(evaluator: Any, records: "Records") -> Path | None:
     cache, weights = records.cohort.cache, evaluator_sha256(evaluator)
     if cache is None or weights is None or not os.access(cache, os.W_OK):
         return None
-    return cache / f"search-{VERSION}-{evaluator_name(evaluator)}-{weights[:16]}-{records.sha256[:16]}.jsonl"
+    return cache / f"search-{VERSION}-{evaluator_name(evaluator)}-{weights[:16]}-{records.labels_sha256[:16]}.jsonl"
 
 
 def _clinical(evaluator: Any, records: "Records", searched: "References") -> list[dict[str, Any]]:

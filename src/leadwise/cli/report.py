@@ -12,6 +12,6 @@ def report(run: Annotated[Path, typer.Argument(help="The directory of a run that
     A run makes its report itself; this is for a newer version of leadwise, or for a report that was lost. Nothing is
     computed or scored again. The page is one file that opens without a network.
     """
-    from leadwise.study.run import report_run
+    from leadwise.study.execute import report_run
 
     print(f"The report is {report_run(run)}.")

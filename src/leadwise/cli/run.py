@@ -34,8 +34,9 @@ def run(
     To begin with:  leadwise run demo --out demo-run   and open demo-run/report.html
     """
     from leadwise.run.plan import read_plan
+    from leadwise.run.stage_names import scoring_stage
+    from leadwise.study.execute import find_plan, run_study
     from leadwise.study.forecast import forecast
-    from leadwise.study.run import find_plan, run_study
 
     if cohort is None and "LEADWISE_PTBXL" in os.environ and read_plan(find_plan(plan)).cohort.kind == "ptbxl":
         cohort = Path(os.environ["LEADWISE_PTBXL"])
@@ -45,7 +46,7 @@ def run(
     with going_on():
         directory = run_study(plan, out, cohort, tell=lambda line: print(line, file=sys.stderr, flush=True))
     print(f"The report is {directory.report}, its numbers are in {directory.results}.")
-    if not (directory.artifacts / "evaluation").exists():
+    if not (directory.artifacts / scoring_stage("evaluation")).exists():
         print(
             "The cohort has no evaluation role, so the run ended with the audit. To score the evaluation role with "
             f"nothing refitted: leadwise evaluate {directory.bundle} --cohort DIR --out RUN2"

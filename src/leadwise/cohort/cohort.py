@@ -129,6 +129,24 @@ class Cohort:
             )
         self.roles.check_disjoint(self.patients, self.folds)
 
+    @classmethod
+    def of(cls, records: "Records", microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> "Cohort":
+        """Some records as a cohort of their own, without a cache, with other signals if given."""
+        cohort = records.cohort
+        names = ("ids", "patients", "folds", "age", "sex", "quality", "missing")
+        arrays = {name: getattr(cohort, name)[records.rows] for name in names}
+        table = table_sha256(arrays["ids"], arrays["patients"], arrays["folds"])
+        return replace(
+            cohort,
+            **arrays,
+            _signals=records.signals[:] if microvolts is None else microvolts.astype(np.int16),
+            _labels=records.labels,
+            cache=None,
+            as_read=None,
+            table_as_read=None,
+            token=cohort.token and replace(cohort.token, cohort=table),
+        )
+
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         """A copy comes out of the constructor, which freezes its arrays and looks at its token."""
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
@@ -281,6 +299,11 @@ class Records:
         return self.cohort.missing[self.rows] < self.length
 
     @property
+    def lead_counts(self) -> Int[np.ndarray, " n"]:
+        """Number of leads that each record has."""
+        return self.available.sum(axis=1)
+
+    @property
     def sampling_rate(self) -> float:
         return self.cohort.sampling_rate
 
@@ -310,24 +333,6 @@ class Records:
         """The same records, of the cohort without its labels: for those who must not see them."""
         return replace(self, cohort=self.cohort.unlabelled)
 
-    def detached(self, microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> "Records":
-        """The same records as a cohort of their own, without a cache, with other signals if given."""
-        cohort = self.cohort
-        names = ("ids", "patients", "folds", "age", "sex", "quality", "missing")
-        arrays = {name: getattr(cohort, name)[self.rows] for name in names}
-        table = table_sha256(arrays["ids"], arrays["patients"], arrays["folds"])
-        own = replace(
-            cohort,
-            **arrays,
-            _signals=self.signals[:] if microvolts is None else microvolts.astype(np.int16),
-            _labels=self.labels,
-            cache=None,
-            as_read=None,
-            table_as_read=None,
-            token=cohort.token and replace(cohort.token, cohort=table),
-        )
-        return own.records
-
     @property
     def signals(self) -> "Signals":
         """The recordings, read when indexed."""
@@ -335,8 +340,11 @@ class Records:
         return Signals(self.cohort._signals, self.rows)
 
     @property
-    def sha256(self) -> str:
-        """Hash of ids, labels and available leads, by which later work knows that it is about the same records."""
+    def labels_sha256(self) -> str:
+        """Hash of ids, labels and available leads, by which later work knows that it is about the same records.
+
+        It reads no signal; `fingerprint` is of everything.
+        """
         facts = self.ids.astype("<i8"), self.labels, self.available
         return sha256(b"".join(fact.tobytes() for fact in facts)).hexdigest()
 
@@ -347,6 +355,13 @@ class Records:
                 f"select takes a slice, positions or a mask, not {which!r}; one record is records[{which!r}]."
             )
         return Records(self.cohort, self.rows[which], f"a selection of {self.name}")
+
+    def with_leads(self, k: int) -> "Records":
+        """The records that have k leads or more; these themselves where all have."""
+        enough = self.lead_counts >= k
+        if not enough.any():
+            raise InputError(f"No record of {self.name} has {k} leads; take a smaller budget.")
+        return self if enough.all() else self.select(enough)
 
     def with_id(self, ecg_id: int) -> "Records":
         """The one record that has this ECG id."""

@@ -100,7 +100,7 @@ class PTBXLTree:
     Settings = Settings
 
     @classmethod
-    def read(cls, _settings: Settings, directory: Path, roles: Roles) -> Cohort:
+    def read(cls, _settings: object, directory: Path, roles: Roles) -> Cohort:
         """See `read_ptbxl`."""
         return read_ptbxl(directory, roles)
 

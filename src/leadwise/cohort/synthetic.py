@@ -149,7 +149,7 @@ class SyntheticCohort:
         write_synthetic(directory, settings.records, settings.seed)
 
     @classmethod
-    def read(cls, _settings: SyntheticSettings, directory: Path, roles: Roles) -> Cohort:
+    def read(cls, _settings: object, directory: Path, roles: Roles) -> Cohort:
         """What was written."""
         return read_ptbxl(directory, roles)
 
@@ -260,8 +260,7 @@ def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
     directory = home / f"synthetic-v{MODEL_VERSION}-{records}-{seed}"
     if not (directory / "ptbxl_database.csv").exists():
         with exclusive(directory.with_suffix(".lock")):
-            if not (directory / "ptbxl_database.csv").exists():
-                shutil.rmtree(directory, ignore_errors=True)  # what a kill may have left
+            if not (directory / "ptbxl_database.csv").exists():  # nobody else has made it meanwhile
                 write_synthetic(directory, records, seed)
     return read_ptbxl(directory)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Never, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
-from leadwise.cohort.cohort import Records
+from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import Complaints, InputError, one_line
 from leadwise.registry import Registry, Settings
 
@@ -162,7 +162,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
     name = evaluator_name(evaluator)
     if getattr(evaluator, "labels", None) is None or not callable(getattr(evaluator, "probabilities", None)):
         raise InputError(f"Evaluator {name} needs an attribute 'labels' and a method 'probabilities(signals, masks)'.")
-    sample = records.select(slice(0, 16)).detached()
+    sample = Cohort.of(records.select(slice(0, 16))).records
     n, rng = len(sample), np.random.default_rng(0)
     masks = (rng.random((n, 12)) < 0.4) & sample.available
     masks[np.arange(n), sample.available.argmax(axis=1)] = True
@@ -197,7 +197,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
         moved = sample.select(order)
         demand(lambda: ask(moved, masks[order]), answer[order], "answers by the position in the batch")
         noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
-        changed = sample.detached(np.where(masks[..., None], sample.signals[:], noise))
+        changed = Cohort.of(sample, np.where(masks[..., None], sample.signals[:], noise)).records
         demand(lambda: ask(changed, masks), answer, "lets leads matter that were not observed")
         if asked is plain or not hasattr(evaluator, "prepare"):
             return

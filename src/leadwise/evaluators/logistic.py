@@ -165,6 +165,7 @@ class LogisticEvaluator(Fitted):
         self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
     ) -> Float64[np.ndarray, "n l"]:
         """Probabilities from waveforms in mV."""
+        # whole microvolts, as files hold them: of float32 millivolts the statistics would differ in their last bits
         microvolts = np.clip(np.rint(signals * 1000), -32767, 32767).astype(np.int16)
         tables = self._tables(waveform_statistics(microvolts, self.sampling_rate))
         return _PreparedLogistic(tables, self.intercept_).probabilities(np.arange(len(masks)), masks)

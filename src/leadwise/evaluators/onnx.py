@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from leadwise.errors import InputError
-from leadwise.evaluators.network import NetworkEvaluator
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
 from leadwise.store import atomic_file
 
 TOLERANCE = 1e-5

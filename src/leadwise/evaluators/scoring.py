@@ -16,13 +16,11 @@ from jaxtyping import Bool, Float, Float64, Int
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import as_array, evaluator_name
-from leadwise.leads import LEADS, LeadSet
+from leadwise.leads import LEADS, LeadSet, bits_masks, mask_bits
 from leadwise.progress import progress
 
 BATCH = 256
 """Recordings handed to an evaluator at once, about 12 MB of signals, unless what it prepared names another number."""
-
-_BIT = 1 << np.arange(12)
 
 
 def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
@@ -85,7 +83,7 @@ class Scorer:
         """Probabilities for the records at these positions, each under its own mask; equal pairs are scored once."""
         _check_masks(masks)
         self._check_available(masks & ~self._available[positions], self.records.ids[positions])
-        distinct, inverse = np.unique(masks @ _BIT + 4096 * positions, return_inverse=True)
+        distinct, inverse = np.unique(mask_bits(masks) + 4096 * positions, return_inverse=True)
         place = np.searchsorted(self._known, distinct)
         new = (
             self._known[np.minimum(place, len(self._known) - 1)] != distinct
@@ -102,7 +100,7 @@ class Scorer:
     @property
     def remembered(self) -> tuple[Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]:
         """Positions, masks and probabilities of all that it remembers, in order of position and mask."""
-        return self._known // 4096, (self._known[:, None] % 4096 & _BIT).astype(bool), self._answers
+        return self._known // 4096, bits_masks(self._known % 4096), self._answers
 
     def _keep(self, codes: Int[np.ndarray, " m"], answers: Float64[np.ndarray, "m l"]) -> None:
         codes = np.concatenate([self._known, codes])
@@ -126,7 +124,7 @@ class Scorer:
         with progress(f"Reading with {evaluator_name(self.evaluator)}", len(pairs)) as advance:
             for start in range(0, len(pairs), size):
                 part = slice(start, start + size)
-                batch_masks = (bits[part, None] & _BIT).astype(bool)
+                batch_masks = bits_masks(bits[part])
                 said = self._prepared.probabilities(where[part], batch_masks)
                 answer[part] = self._checked(said, where[part])
                 if self._memory is not None:

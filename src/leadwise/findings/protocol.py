@@ -1,6 +1,6 @@
 """Protocol checks: what must hold of a run for its results to mean what they say, computed from its files."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,9 +11,10 @@ from leadwise.errors import LeadwiseError, one_line
 from leadwise.findings.recompute import recomputed_cell
 from leadwise.leads import LEADS
 from leadwise.run.contents import RunContents
-from leadwise.run.history import CENSUS, History, scored_role
+from leadwise.run.history import History
 from leadwise.run.ledger import Begin, Software
 from leadwise.run.manifest import read_manifest
+from leadwise.run.stage_names import CENSUS, scored_role
 from leadwise.run.verify import seal_problems
 from leadwise.store import changed_files, file_sha256
 

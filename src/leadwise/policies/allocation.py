@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.leads import LEADS, LeadSet
+from leadwise.leads import LEADS, LeadSet, mask_bits, order_masks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +43,7 @@ class Allocation:
             )
 
     def __repr__(self) -> str:
-        bits, counts = np.unique(self.masks @ (1 << np.arange(12)), return_counts=True)
+        bits, counts = np.unique(mask_bits(self.masks), return_counts=True)
         trained = f" trained on {self.trained_on}" if self.trained_on else ""
         often = f", {LeadSet(int(bits[counts.argmax()]))} for {counts.max()} of them" if len(bits) else ""
         return f"<Allocation of {self.policy}{trained}, k = {self.k}: {len(self.records)} records{often}>"
@@ -56,9 +56,7 @@ class Allocation:
     @property
     def masks(self) -> Bool[np.ndarray, "n 12"]:
         """Which leads each record was given."""
-        masks = np.zeros((len(self.order), len(LEADS)), dtype=bool)
-        np.put_along_axis(masks, self.order, True, axis=1)
-        return masks
+        return order_masks(self.order)
 
     @property
     def lead_sets(self) -> list[LeadSet]:

@@ -12,7 +12,7 @@ from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
-from leadwise.leads import LeadSet, lead_index
+from leadwise.leads import LeadSet, lead_index, mask_bits
 from leadwise.policies.contract import Material, Policy, register_policy
 from leadwise.policies.learned import FORMAT, named, read_policy
 from leadwise.policies.observation import Observation
@@ -73,18 +73,16 @@ class CohortState(Fitted):
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
         """What the policy would choose for the average record, for each mask and set of available leads."""
-        bit = 1 << np.arange(12)
-        situations, inverse = np.unique(
-            np.stack([observation.mask @ bit, observation.available @ bit], axis=1), axis=0, return_inverse=True
-        )
+        both = np.stack([mask_bits(observation.mask), mask_bits(observation.available)], axis=1)
+        situations, inverse = np.unique(both, axis=0, return_inverse=True)
         chosen = []
-        for mask_bits, available_bits in situations.tolist():
-            mask = LeadSet(mask_bits).mask
+        for acquired, available in situations.tolist():
+            mask = LeadSet(acquired).mask
             average = Observation(
                 statistics=(self.statistics_ * mask[:, None])[None],
                 mask=mask[None],
-                available=LeadSet(available_bits).mask[None],
-                probabilities=self._probabilities(mask_bits)[None] if mask_bits else None,
+                available=LeadSet(available).mask[None],
+                probabilities=self._probabilities(acquired)[None] if acquired else None,
                 remaining=observation.remaining,
                 waveforms=_no_signal,
             )

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int
 
-from leadwise.cohort.cohort import Records
+from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import Complaints
 from leadwise.evaluators.contract import Evaluator, SavedEvaluator
 from leadwise.policies.allocation import Allocation
@@ -116,7 +116,7 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
     """
     name = policy_name(policy)
     check_members(policy)
-    few, complaints = records.select(slice(0, 16)).detached(), Complaints(f"Policy {name}")
+    few, complaints = Cohort.of(records.select(slice(0, 16))).records, Complaints(f"Policy {name}")
     rng = np.random.default_rng(0)
     for budget in budgets:
         with complaints.gather():
@@ -129,7 +129,7 @@ def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4))
             if not np.array_equal(alone, chosen.order):
                 complaints.add(f"Policy {name} lets the other records of a batch change its choice.")
             noise = rng.integers(-2000, 2000, sample.signals.shape).astype(np.int16)
-            changed = sample.detached(np.where(chosen.masks[..., None], sample.signals[:], noise))
+            changed = Cohort.of(sample, np.where(chosen.masks[..., None], sample.signals[:], noise)).records
             if not np.array_equal(allocate(policy, changed, budget).order, chosen.order):
                 complaints.add(f"Policy {name} lets leads that it has not acquired change its choice.")
     complaints.say()

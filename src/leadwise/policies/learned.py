@@ -14,11 +14,11 @@ from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.contract import Evaluator, evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS
-from leadwise.leads import LEADS, lead_index
+from leadwise.leads import LEADS, lead_index, order_masks
 from leadwise.policies.contract import Material
-from leadwise.policies.network import WEIGHTS, StateNetwork
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import Rollout, check_budget, memory_file
+from leadwise.policies.state_network import WEIGHTS, StateNetwork
 from leadwise.policies.states import States, random_states
 from leadwise.registry import Count, Seed, Settings, Share, Trials
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
@@ -297,15 +297,14 @@ class _Role:
         """States that the policy comes through on its way to each budget, on some of the records."""
         budgets = [k for k in self.policy.budgets if k > 1]
         each = max(1, count // sum(k - 1 for k in budgets))
-        leads = self.records.available.sum(axis=1)
+        leads = self.records.lead_counts
         visited = States(np.empty(0, int), np.empty((0, len(LEADS)), bool), np.empty(0, int))
         for k in budgets:
             enough = np.flatnonzero(leads >= k)
             chosen = np.sort(rng.choice(enough, min(len(enough), each), replace=False))
             order = self.rollout.allocate_at(chosen, k) if len(chosen) else np.empty((0, k), int)
             for step in range(1, k):
-                masks = np.zeros((len(order), len(LEADS)), dtype=bool)
-                np.put_along_axis(masks, order[:, :step], True, axis=1)
+                masks = order_masks(order[:, :step])
                 visited += States(chosen, masks, np.full(len(chosen), k - step))
         return visited
 

@@ -11,7 +11,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer
-from leadwise.leads import LEADS, subsets
+from leadwise.leads import LEADS, order_masks, subsets
 from leadwise.metrics import record_nll
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.contract import register_oracle
@@ -32,8 +32,7 @@ def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
     single[row, lead] = record_nll(labels[row], scorer.pairs(row, np.eye(12, dtype=bool)[lead]))
     order = single.argmin(axis=1)[:, None]
     while order.shape[1] < budget:
-        mask = np.zeros((n, 12), dtype=bool)
-        np.put_along_axis(mask, order, True, axis=1)
+        mask = order_masks(order)
         gains = candidate_gains(scorer, States(everyone, mask, np.full(n, budget - order.shape[1])))
         order = np.column_stack([order, np.where(np.isnan(gains), -np.inf, gains).argmax(axis=1)])
     return Allocation(scorer.records, NAME, evaluator_name(evaluator), order)
@@ -91,7 +90,4 @@ def _mean_nll(records: Records, probabilities: Float64[np.ndarray, "n l"]) -> fl
 def _with_leads(records: Records, budget: int) -> Records:
     if not 1 <= budget <= len(LEADS):
         raise InputError(f"A budget of {budget} leads is impossible; it lies between 1 and 12.")
-    enough = records.available.sum(axis=1) >= budget
-    if not enough.any():
-        raise InputError(f"No record of {records.name} has {budget} leads.")
-    return records if enough.all() else records.select(enough)
+    return records.with_leads(budget)

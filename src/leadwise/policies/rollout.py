@@ -9,10 +9,10 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name
+from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import lead_statistics
-from leadwise.leads import LEADS, lead_index
+from leadwise.leads import LEADS, lead_index, order_masks
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation, unchangeable
 
@@ -55,11 +55,8 @@ class Rollout:
     def allocate(self, budget: int) -> Allocation:
         """Exactly ``budget`` leads for each record that has as many."""
         check_budget(budget)
-        positions = np.flatnonzero(self.records.available.sum(axis=1) >= budget)
-        if not len(positions):
-            raise InputError(f"No record of {self.records.name} has {budget} leads.")
+        kept, positions = self.records.with_leads(budget), np.flatnonzero(self.records.lead_counts >= budget)
         order = self.allocate_at(positions, budget)
-        kept = self.records if len(positions) == len(self.records) else self.records.select(positions)
         return Allocation(kept, policy_name(self.policy), trained_on(self.policy), order)
 
     def allocate_at(self, positions: Int[np.ndarray, " n"], budget: int) -> Int[np.ndarray, "n k"]:
@@ -89,8 +86,7 @@ class Rollout:
     def _next(
         self, positions: Int[np.ndarray, " n"], order: Int[np.ndarray, "n step"], remaining: int
     ) -> Int[np.ndarray, " n"]:
-        mask = np.zeros((len(positions), len(LEADS)), dtype=bool)
-        np.put_along_axis(mask, order, True, axis=1)
+        mask = order_masks(order)
         if not order.shape[1] and self.ranking is not None:
             return first_available(self.ranking, self.records.available[positions])
         answer = self.policy.choose(self.observe(positions, mask, remaining))
@@ -109,7 +105,8 @@ def check_members(policy: Any) -> None:
 
 def memory_file(memory: Path | None, evaluator: Any, records: Records) -> Path | None:
     """Where readings of these records by this evaluator are kept."""
-    return memory and memory / f"{evaluator_name(evaluator)}-{records.sha256[:16]}.readings"
+    weights = (evaluator_sha256(evaluator) or "")[:16]  # a directory may outlive an evaluator of this name
+    return memory and memory / f"{evaluator_name(evaluator)}-{weights}-{records.labels_sha256[:16]}.readings"
 
 
 def check_budget(budget: int) -> None:

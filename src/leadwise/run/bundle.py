@@ -8,23 +8,25 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.identity import PTBXL, Identity
 from leadwise.cohort.roles import Token
 from leadwise.errors import InputError, one_line
-from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
-from leadwise.evaluators.saved import load_evaluator
 from leadwise.memory import too_large
-from leadwise.policies.saved import load_policy
-from leadwise.references import References
 from leadwise.run.facts import Facts, read_facts
 from leadwise.run.ledger import Freeze
+from leadwise.run.parts import Parts
 from leadwise.run.plan import Plan, read_plan
 from leadwise.store import atomic_file, changed_files, file_sha256, lies_within
+
+if TYPE_CHECKING:  # what only knows a bundle's files need not wait for what loads them
+    import pandas as pd
+
+    from leadwise.evaluators.contract import SavedEvaluator
+    from leadwise.policies.contract import SavedPolicy
+    from leadwise.references import References
 
 FORMAT = "leadwise bundle 1"
 CONTENTS = "bundle.json"
@@ -72,7 +74,7 @@ class Bundle:
         return cls(pretrained_bundle())
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{len(self._of(kind))} {kind}" for kind in _KINDS)
+        kinds = ", ".join(f"{len(self.files_of(kind))} {kind}" for kind in _KINDS)
         return f"<Bundle {self.path}: {kinds}>"
 
     @property
@@ -100,7 +102,8 @@ class Bundle:
             problems = changed_files(self.path, self.files, CONTENTS, *([FROZEN] if self.freeze else []))
         except InputError as error:
             problems = [str(error)]
-        lacking = [kind for kind in _KINDS if not self._of(kind)] + ["plan.toml"] * ("plan.toml" not in self.files)
+        lacking = [kind for kind in _KINDS[:2] if not self.files_of(kind)]
+        lacking += ["plan.toml"] * ("plan.toml" not in self.files)
         return problems + [f"{self.path / CONTENTS} lists no {kind}, which every bundle has." for kind in lacking]
 
     def open(self, cohort: Cohort, role: str) -> Cohort:
@@ -130,33 +133,39 @@ class Bundle:
         return read_plan(self.path / "plan.toml")
 
     @cached_property
-    def evaluators(self) -> dict[str, Any]:
-        return {name: load_evaluator(file) for name, file in self._of("evaluators").items()}
+    def _parts(self) -> Parts:
+        return Parts(self.plan, self.files_of("evaluators"), self.files_of("policies"))
 
     @cached_property
-    def policies(self) -> dict[str, Any]:
-        """All policies; cohort-state wraps another one, so it comes last."""
-        loaded: dict[str, Any] = {}
-        files = self._of("policies")
-        for name in sorted(files, key=lambda name: name == "cohort-state"):
-            loaded[name] = load_policy(files[name], self.evaluators, loaded)
-        return loaded
+    def evaluators(self) -> dict[str, "SavedEvaluator"]:
+        """By name, in the order of the plan."""
+        return self._parts.evaluators
 
     @cached_property
-    def references(self) -> dict[str, References]:
-        return {name: References.load(file) for name, file in self._of("references").items()}
+    def policies(self) -> dict[str, "SavedPolicy"]:
+        """By name, in the order of the plan."""
+        return self._parts.policies
 
     @cached_property
-    def tables(self) -> dict[str, pd.DataFrame]:
+    def references(self) -> dict[str, "References"]:
+        """By evaluator."""
+        from leadwise.references import References
+
+        return {name: References.load(file) for name, file in self.files_of("references").items()}
+
+    @cached_property
+    def tables(self) -> dict[str, "pd.DataFrame"]:
         """What was said before the freeze about the roles that were used for fitting and choosing."""
-        return {name: _read_table(file) for name, file in self._of("tables").items()}
+        return {name: _read_table(file) for name, file in self.files_of("tables").items()}
 
-    def _of(self, kind: str) -> dict[str, Path]:
+    def files_of(self, kind: str) -> dict[str, Path]:
+        """Files by name: of its evaluators, policies, references or tables."""
         return {Path(name).stem: self.path / name for name in self.files if Path(name).parent.name == kind}
 
 
-def _read_table(file: Path) -> pd.DataFrame:
+def _read_table(file: Path) -> "pd.DataFrame":
     """A table of a bundle, if it can be read and fits into memory."""
+    import pandas as pd
     from pyarrow.parquet import read_metadata  # type: ignore[import-untyped]
 
     try:
@@ -177,8 +186,12 @@ def pretrained_bundle() -> Path:
     return Path(str(files("leadwise") / "pretrained"))
 
 
-def shipped_references(evaluator: Any, records: Records) -> References | None:
+def shipped_references(evaluator: Any, records: Records) -> "References | None":
     """The search that ships, if it was made with just this evaluator on just these records."""
+    from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
+    from leadwise.evaluators.saved import load_evaluator
+    from leadwise.references import References
+
     bundle, name = pretrained_bundle(), evaluator_name(evaluator)
     weights, search = bundle / "evaluators" / f"{name}.safetensors", bundle / "references" / f"{name}.csv"
     if not search.exists() or records.fingerprint() != SHIPPED_SELECTION:

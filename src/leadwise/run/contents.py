@@ -42,6 +42,11 @@ class Frames(Mapping[str, pd.DataFrame]):
         return len(self._files)
 
 
+def read_run(path: str | Path) -> "RunContents":
+    """A run whose results are there: its plan, bundle, receipts and tables, each table read when it is asked for."""
+    return RunContents.read(path)
+
+
 def read_cohort(history: History) -> Identity:
     """The cohort that a run read last, as its ledger tells."""
     try:

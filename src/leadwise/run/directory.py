@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leadwise.errors import InputError
-from leadwise.run.history import FREEZE, History
+from leadwise.run.history import History
+from leadwise.run.stage_names import FREEZE
 from leadwise.store import error_number
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,6 +36,7 @@ class RunDirectory:
         self.figures = self.path / "figures"
         self.tables = self.path / "tables"
         self.report = self.path / "report.html"
+        self.readings = self.path / ".readings"
 
     def check_ours(self) -> None:
         """Raise unless a run may write here: nothing is there, or a run; and of a run, only what runs have made.

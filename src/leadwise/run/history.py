@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from leadwise.cohort.roles import SCORED
 from leadwise.run.ledger import (
     BEGINNING,
     Begin,
@@ -20,30 +19,9 @@ from leadwise.run.ledger import (
     clock,
     read_receipts,
 )
+from leadwise.run.stage_names import FREEZE, evaluator_stage, is_search, scored_role
 
 Kind = TypeVar("Kind", bound=Receipt)
-
-# Names of stages, of which nothing else in this package knows more than is said here.
-
-FREEZE = "freeze"
-"""The stage that makes the bundle."""
-CENSUS = "cohort"
-"""The stage that counts the cohort, for which it is given every role."""
-
-
-def scored_role(stage: str) -> str | None:
-    """The role that a stage scores; None for every other stage."""
-    return stage if stage in SCORED else None
-
-
-def is_search(stage: str) -> bool:
-    """Whether a stage searches references."""
-    return stage.startswith("references-")
-
-
-def training(evaluator: str, seed: int) -> str:
-    """The stage that trains the network of an evaluator from a seed."""
-    return f"{evaluator}-seed-{seed}"
 
 
 class History:
@@ -157,7 +135,7 @@ class History:
 
     def trained_elsewhere(self, evaluator: str, seed: int) -> bool:
         """Whether the network of a seed is one that ships: its stage ended without an account of the training."""
-        stage = training(evaluator, seed)
+        stage = evaluator_stage(evaluator, seed)
         return any(each.stage == stage and "history.csv" not in each.outputs for each in self.ended)
 
     def of_bundle(self, bundle: str) -> "Chronology":

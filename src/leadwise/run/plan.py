@@ -27,7 +27,7 @@ Budgets = Annotated[list[Budget], Field(min_length=1)]
 Metric = Literal["nll", "brier", "ece"]
 
 
-class _Entry(Part):
+class Entry(Part):
     """Something that a plan names: its kind, and that kind's settings, which in the file stand beside the kind."""
 
     registry: ClassVar[Registry[Any]]
@@ -54,13 +54,13 @@ class _Entry(Part):
         return {"kind": self.kind, **self.settings.model_dump(mode="json")}
 
 
-class CohortPlan(_Entry):
+class CohortPlan(Entry):
     """Who is studied."""
 
     registry = COHORTS
 
 
-class EvaluatorPlan(_Entry):
+class EvaluatorPlan(Entry):
     """What reads leads."""
 
     registry = EVALUATORS
@@ -73,7 +73,7 @@ class EvaluatorPlan(_Entry):
         return sorted(set(budgets))
 
 
-class PolicyPlan(_Entry):
+class PolicyPlan(Entry):
     """What chooses leads."""
 
     registry = POLICIES
@@ -142,7 +142,7 @@ class Plan(Part):
         if not isinstance(said, dict):
             return said
         read = {"cohort": CohortPlan.read(said["cohort"], ("cohort",))} if "cohort" in said else {}
-        entries: dict[str, type[_Entry]] = {"evaluators": EvaluatorPlan, "policies": PolicyPlan}
+        entries: dict[str, type[Entry]] = {"evaluators": EvaluatorPlan, "policies": PolicyPlan}
         for table, entry in entries.items():
             if isinstance(said.get(table), dict):
                 read[table] = {name: entry.read(each, (table, name)) for name, each in said[table].items()}
@@ -217,7 +217,7 @@ class Plan(Part):
 
     def _check_circles(self) -> None:
         """Raise where things are made from each other in a circle."""
-        everything: dict[tuple[str, str], _Entry] = {("evaluator", name): e for name, e in self.evaluators.items()}
+        everything: dict[tuple[str, str], Entry] = {("evaluator", name): e for name, e in self.evaluators.items()}
         everything |= {("policy", name): each for name, each in self.policies.items()}
         needs = {
             key: [("evaluator", name) for name in each.settings.evaluators]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ class Stage:
     """What else decides its outputs, as JSON."""
     version: int = 1
     """Bumped by hand whenever the same inputs would give other outputs."""
+    cost: Mapping[str, float] = field(default_factory=dict)
+    """Amounts of work by unit; see `leadwise.registry.Settings.cost`."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,22 @@ class Work:
     """A directory that survives a kill, for checkpoints; removed when the stage is done."""
     inputs: Mapping[str, Path]
     """Artifacts of the stages that it needs."""
+    readings: Path
+    """A directory where evaluators' readings are kept for other stages; removed when all is frozen."""
     study: Any
     """Plan and cohort."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """A function of a module that is imported when it is called, as a stage's work."""
+
+    module: str
+    name: str
+    arguments: tuple[object, ...] = ()
+
+    def __call__(self, work: Work) -> None:
+        getattr(import_module(self.module), self.name)(work, *self.arguments)
 
 
 @dataclass(frozen=True)
@@ -145,13 +162,14 @@ class Runner(Finder):
         key, place, said = self.key(stage), self.place(stage), self.inputs(stage)
         scratch = place.with_name(f"{place.name}.unfinished")
         scratch.mkdir(parents=True, exist_ok=True)
+        self.directory.readings.mkdir(exist_ok=True)
         inputs = {need: self.done[need].path for need in stage.needs if need in self.done}
         self.ledger.add("begin", stage=stage.name, key=key, inputs=said)
         self.tell(f"{stage.name} …")
         shutil.rmtree(place, ignore_errors=True)  # without its list of outputs, nobody can tell what it holds
         start = time.monotonic()
         with atomic_directory(place) as draft:
-            stage.make(Work(draft, scratch, inputs, self.study))
+            stage.make(Work(draft, scratch, inputs, self.directory.readings, self.study))
             outputs = {
                 str(file.relative_to(draft)): file_sha256(file) for file in sorted(draft.rglob("*")) if file.is_file()
             }

@@ -9,9 +9,10 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, LeadwiseError, one_line
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
-from leadwise.run.history import History, scored_role
+from leadwise.run.history import History
 from leadwise.run.manifest import made_for_people, read_manifest
 from leadwise.run.stage import OUTPUTS, read_artifact
+from leadwise.run.stage_names import scored_role
 from leadwise.store import changed_files, differing_files, file_sha256
 
 
@@ -157,7 +158,7 @@ def _strangers(directory: RunDirectory) -> Iterator[str]:
     """What lies in a run and is no part of it; hidden files are what kills leave, and nothing reads them."""
     known = {place.name for name, place in vars(directory).items() if name != "path"}
     for place in sorted(directory.path.iterdir()):
-        ours = place.name in known or re.fullmatch(r"cohort-\d+-\d+", place.name)
+        ours = place.name in known or place.name.startswith("cohort-")
         if not ours and not place.name.startswith("."):
             yield f"{place} does not belong to the run; keep it elsewhere."
 

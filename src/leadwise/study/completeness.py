@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leadwise.errors import InputError
-from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.run.bundle import Bundle
-from leadwise.study.stages import EVALUATORS, POLICIES, TABLES, searched_budgets
+from leadwise.run.results import TABLES
+from leadwise.study.graph import seeds
 
 
 def check_complete(bundle: Bundle) -> None:
@@ -17,46 +17,50 @@ def check_complete(bundle: Bundle) -> None:
 
 
 def _problems(bundle: Bundle) -> Iterator[str]:
-    yield from _lacking("evaluator", EVALUATORS, bundle.evaluators)
-    yield from _lacking("policy", POLICIES, bundle.policies)
-    yield from _lacking("table", TABLES, bundle.tables)
-    for name, columns in TABLES.items():
-        missing = sorted(set(columns) - set(bundle.tables[name].columns))
+    plan = bundle.plan
+    yield from _lacking("evaluator", plan.evaluators, bundle.files_of("evaluators"))
+    yield from _lacking("policy", plan.policies, bundle.files_of("policies"))
+    tables = ["splits", "evaluator_quality", *(["headroom"] if plan.readers else [])]
+    tables += ["seeds"] if any(seeds(plan, name) for name in plan.evaluators) else []
+    yield from _lacking("table", tables, bundle.files_of("tables"))
+    for name in tables:
+        missing = [column for column in TABLES[name].columns if column not in bundle.tables[name]]
         if missing:
             yield f"lacks the column '{missing[0]}' of its table {name}"
-    for name, budgets in searched_budgets(bundle.plan).items():
+    for name, entry in plan.evaluators.items():
         there = bundle.references.get(name)
-        lacking = set(budgets) - set(there.budgets if there and there.evaluator == name else [])
+        lacking = set(entry.references) - set(there.budgets if there and there.evaluator == name else [])
         if lacking:
-            budgets_in_words = ", ".join(map(str, sorted(lacking)))
-            yield f"lacks references of the {name} evaluator for k = {budgets_in_words}, which its plan searches"
-    for name, what, there, wanted in _settings(bundle):
-        if there != wanted:
-            yield f"has a plan that is not its own: {name} was made with {what} {there}, and the plan says {wanted}"
-
-
-def _lacking(kind: str, wanted: Mapping[str, Any] | tuple[str, ...], there: Mapping[str, Any]) -> Iterator[str]:
-    """Names that the plan asks for and the bundle lacks, and files that hold something of another name."""
-    for name in wanted:
-        if name not in there:
-            yield f"lacks the {kind} {name}, which its plan makes"
-        elif getattr(there[name], "name", name) != name:
-            yield f"has {there[name].name} in the place of the {kind} {name}"
-
-
-def _settings(bundle: Bundle) -> Iterator[tuple[str, str, Any, Any]]:
-    """Name, setting, its value in what was made, and its value in the plan."""
-    plan = bundle.plan
+            budgets = ", ".join(map(str, sorted(lacking)))
+            yield f"lacks references of the {name} evaluator for k = {budgets}, which its plan searches"
     for name, evaluator in bundle.evaluators.items():
-        if isinstance(evaluator, LogisticEvaluator):
-            for setting, wanted in plan.controlled.model_dump().items():
-                yield name, setting, getattr(evaluator, setting), wanted
-        else:
-            yield name, "widths", list(evaluator.widths), list(plan.strong.widths)
-    seeds = bundle.tables["seeds"]["seed"]
-    yield "the strong evaluator", "seeds", sorted(seeds.unique().tolist()), sorted(plan.strong.seeds)
+        yield from _differences("evaluator", name, evaluator, plan.evaluators[name].settings.model_dump())
+        if seeds(plan, name):
+            tried = bundle.tables["seeds"]
+            made_with = sorted(tried["seed"][tried["evaluator"] == name].unique().tolist())
+            yield from _another(f"the {name} evaluator", "seeds", made_with, sorted(seeds(plan, name)))
     for name, policy in bundle.policies.items():
-        for setting in ("budgets", "states", "seed"):
-            wanted = plan.budgets if setting == "budgets" else getattr(plan.policies, setting)
-            there = getattr(policy, setting, wanted)
-            yield name, setting, list(there) if setting == "budgets" else there, wanted
+        wanted = plan.policies[name].settings.model_dump() | {"budgets": plan.budgets}
+        yield from _differences("policy", name, policy, wanted)
+
+
+def _lacking(what: str, wanted: Mapping[str, Any] | list[str], there: Mapping[str, Any]) -> Iterator[str]:
+    """Names that the plan asks for and the bundle lacks."""
+    return (f"lacks the {what} {name}, which its plan makes" for name in wanted if name not in there)
+
+
+def _differences(what: str, name: str, made: Any, wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Another name, and settings of the plan that what was made knows under the same name and has otherwise."""
+    if getattr(made, "name", name) != name:
+        yield f"has {made.name} in the place of the {what} {name}"
+    for setting, value in wanted.items():
+        there = getattr(made, setting, value)
+        there = getattr(there, "name", there)  # an evaluator, where the plan has its name
+        there = list(there) if isinstance(there, tuple) else "none" if there is None else there
+        if value is not None and isinstance(there, int | float | str | list):
+            yield from _another(name, setting, there, value)
+
+
+def _another(name: str, setting: str, there: Any, wanted: Any) -> Iterator[str]:
+    if there != wanted:
+        yield f"has a plan that is not its own: {name} was made with {setting} {there}, and the plan says {wanted}"

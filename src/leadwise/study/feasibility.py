@@ -1,18 +1,18 @@
 """Whether a plan, or a frozen bundle, can be carried out with a cohort: asked before anything is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.cohort.dipole import SAMPLES
-from leadwise.cohort.roles import SCORED, SEALED_ROLE
-from leadwise.cohort.synthetic import memory_for
+from leadwise.cohort.roles import FOLDS, SCORED, SEALED_ROLE
 from leadwise.errors import PlanError
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.leads import LEADS
 from leadwise.memory import too_large
-from leadwise.run.plan import Plan
+from leadwise.run.plan import Entry, Plan
 
 FITTED = ("train", "validation", "selection")
 """Roles that no study can do without."""
@@ -31,14 +31,15 @@ def check_bundle(plan: Plan, labels: Sequence[str], cohort: Cohort, role: str) -
     """Raise `PlanError` unless a role can be scored with what was frozen: the bundle's plan, its evaluators' labels."""
     records = cohort.role(role)
     complaints = [*_label_complaints(labels, cohort), *_role_complaints(records, plan.budgets)]
-    needs = _scoring_needs(plan, len(records))
-    complaints += [each for key, number, needed in needs for each in too_large(f"'{key}' of {number:,}", needed)]
+    complaints += _bootstrap_complaints(plan, len(records))
+    for name, entry in plan.policies.items():
+        complaints += _too_large(f"policies.{name}", entry, {role: len(records)}, len(labels), cohort.records.length)
     if complaints:
         raise PlanError("\n".join(complaints))
 
 
 def plan_complaints(plan: Plan, cohort: Cohort | None) -> list[str]:
-    """A sentence for everything that would stop the study; a synthetic cohort that is yet to be made is None."""
+    """A sentence for everything that would stop the study; a cohort that is yet to be made is None."""
     sizes = role_sizes(plan, cohort)
     shape = (5, SAMPLES) if cohort is None else (len(cohort.label_names), cohort.records.length)
     complaints = [
@@ -58,11 +59,9 @@ def plan_complaints(plan: Plan, cohort: Cohort | None) -> list[str]:
     for role in ("train", "validation"):
         if role in present:
             complaints += [*_constant_labels(cohort[role]), *_without_waves(cohort[role])]
-    first = plan.policies.first_lead
-    if first is not None and not any(cohort.role(role).available[:, LEADS.index(first)].any() for role in present):
-        complaints.append(
-            f"'policies.first_lead' is {first}, which no record of {cohort.source} has; name another lead."
-        )
+    lead = plan.first_lead
+    if lead in LEADS and not any(cohort.role(role).available[:, LEADS.index(lead)].any() for role in present):
+        complaints.append(f"'first_lead' is {lead}, which no record of {cohort.source} has; name another lead.")
     return complaints
 
 
@@ -78,10 +77,11 @@ def _sealed_complaints(cohort: Cohort, roles: Sequence[str]) -> Iterator[str]:
 
 
 def role_sizes(plan: Plan, cohort: Cohort | None) -> dict[str, int]:
-    """Records of each role: as they are, or as a synthetic cohort that is yet to be made will have them."""
+    """Records of each role: as they are, or as a cohort that is yet to be made will have them, fold by fold alike."""
     if cohort is not None:
         return {role: len(cohort.role(role)) for role in plan.roles if role in cohort}
-    return {role: (plan.cohort.records or 0) * len(folds) // 10 for role, folds in plan.roles.items()}
+    records = getattr(plan.cohort.settings, "records", 0)
+    return {role: records * len(folds) // len(FOLDS) for role, folds in plan.roles.items()}
 
 
 def _missing_roles(plan: Plan, cohort: Cohort | None) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _missing_roles(plan: Plan, cohort: Cohort | None) -> Iterator[str]:
 
 def _role_complaints(records: Records, budgets: Sequence[int]) -> Iterator[str]:
     """What stops a role from being read at these budgets, and from being resampled."""
-    leads, patients = records.available.sum(axis=1), len(np.unique(records.patients))
+    leads, patients = records.lead_counts, len(np.unique(records.patients))
     if patients < 2:
         yield f"{_named(records)} has {patients} patient; a role needs at least two, so that they can be resampled."
     if not leads.all():
@@ -125,19 +125,20 @@ def _candidate_complaints(plan: Plan, selection: Records) -> Iterator[str]:
     """Budgets for which no fixed set of leads can be chosen: the records that have enough share too few."""
     available = selection.available
     leads = available.sum(axis=1)
-    sharing = [
-        k
-        for k in sorted({1, *plan.budgets, *plan.strong.search})  # 1 for the policies' first lead
-        if (leads >= k).any() and available[leads >= k].all(axis=0).sum() < k
-    ]
-    beyond = [k for k in plan.strong.search if k > leads.max() and k not in plan.budgets]
+    searched = {k for entry in plan.evaluators.values() for k in entry.references}
+    sharing = [k for k in sorted(searched) if (leads >= k).any() and available[leads >= k].all(axis=0).sum() < k]
     if sharing:
         yield (
             f"There is no fixed set of {', '.join(map(str, sharing))} leads: the records of {selection.name} that have "
             "as many leads have fewer in common; take records that lack other leads than the rest out of the table."
         )
-    if beyond and leads.any():
-        yield f"No record of {selection.name} has {beyond[0]} leads, which 'strong.search' asks for; leave that out."
+    for name, entry in plan.evaluators.items():
+        beyond = [k for k in entry.references if k > leads.max() and k not in plan.budgets]
+        if beyond and leads.any():
+            yield (
+                f"No record of {selection.name} has {beyond[0]} leads, which 'evaluators.{name}.references' asks for; "
+                "leave that out."
+            )
 
 
 def _constant_labels(records: Records) -> Iterator[str]:
@@ -169,60 +170,52 @@ def _label_complaints(labels: Sequence[str], cohort: Cohort) -> Iterator[str]:
 
 
 def _batch_complaints(plan: Plan, train: int | None, length: int) -> Iterator[str]:
-    for name, recipe in _recipes(plan).items():
+    """Trainings that take more records at a time than there are, or too little to learn batch statistics from."""
+    for name, entry in plan.evaluators.items():
+        recipe = getattr(entry.settings, "recipe", None)
+        if not isinstance(recipe, Recipe):
+            continue
+        where = f"evaluators.{name}.recipe"
         if train is not None and recipe.batch > train:
             yield (
-                f"'{name}.batch' is {recipe.batch:,}, but the train role has {train:,} records; take a smaller batch."
+                f"'{where}.batch' is {recipe.batch:,}, but the train role has {train:,} records; take a smaller batch."
             )
         if recipe.batch == 1 and min(recipe.crop, length) <= SHORTEST:
             yield (
-                f"'{name}' reads one record of {min(recipe.crop, length)} samples at a time, from which batch "
+                f"'{where}' reads one record of {min(recipe.crop, length)} samples at a time, from which batch "
                 "normalisation learns nothing; take a larger 'batch' or 'crop'."
             )
 
 
-def _recipes(plan: Plan) -> dict[str, Recipe]:
-    return {"strong.recipe": plan.strong.recipe, "mask_robust.recipe": plan.mask_robust.recipe}
-
-
 def _memory_complaints(plan: Plan, sizes: Mapping[str, int], labels: int, length: int) -> list[str]:
     """Numbers of the plan that ask for more memory than there is; rough, from what was measured, and rather too low."""
-    policies, widths = plan.policies, plan.strong.widths
-    if plan.cohort.kind == "synthetic" and plan.cohort.records:
-        records = plan.cohort.records
-        complaints = too_large(f"'cohort.records' of {records:,}", memory_for(records))
-        if complaints:
-            return complaints  # with fewer records, the rest may fit
-    train, scored = sizes.get("train", 0), max((sizes[role] for role in SCORED if role in sizes), default=0)
-    hidden, states = policies.hidden, policies.states
-    widest = max(range(len(widths)), key=lambda stage: widths[stage])
-    # weights, gradients, two moments, their average, and what is measured, in float32
-    network = too_large(f"'strong.widths.{widest + 1}' of {widths[widest]:,}", 24 * network_parameters(widths, labels))
-    needs = [
-        ("controlled.repeats", plan.controlled.repeats, 4_200 * plan.controlled.repeats * train),
-        ("policies.states", states, 5_000 * states),
-        ("policies.hidden", hidden, 16 * hidden * (hidden + 160) + 24 * hidden * min(policies.batch, states)),
-        ("policies.epochs", policies.epochs, 50 * policies.epochs),
-        *_scoring_needs(plan, scored),
-    ]
-    for name, recipe in _recipes(plan).items():
-        samples = length if recipe.full_epochs else min(recipe.crop, length)
-        needs.append((f"{name}.epochs", recipe.epochs, 1_000 * recipe.epochs))
-        if not network:
-            needs.append((f"{name}.batch", recipe.batch, min(recipe.batch, train) * activation_bytes(widths, samples)))
-    return network + [each for key, number, needed in needs for each in too_large(f"'{key}' of {number:,}", needed)]
+    complaints = _too_large("cohort", plan.cohort, sizes, labels, length)
+    if complaints:
+        return complaints  # with fewer records, the rest may fit
+    for table, entries in (("evaluators", plan.evaluators), ("policies", plan.policies)):
+        for name, entry in entries.items():
+            complaints += _too_large(f"{table}.{name}", entry, sizes, labels, length)
+    scored = max((sizes[role] for role in SCORED if role in sizes), default=0)
+    return complaints + _bootstrap_complaints(plan, scored)
 
 
-def _scoring_needs(plan: Plan, scored: int) -> list[tuple[str, int, float]]:
-    """What takes memory while so many records are scored: setting, its value, bytes."""
-    policies, replicates = plan.policies, plan.bootstrap.replicates
-    first_steps = [1 / (k - 1) for k in plan.budgets if k > 1]  # share of states with one lead, the largest group
-    near = min(policies.neighbours, int(policies.states * sum(first_steps) / len(first_steps)))
-    return [
-        ("policies.neighbours", policies.neighbours, 220 * near * scored),
-        # multiplicities as whole numbers and as weights, then the table of replicates while it is put together
-        ("bootstrap.replicates", replicates, replicates * (16 * scored + 50_000 * len(plan.budgets))),
-    ]
+def _too_large(where: str, entry: Entry, sizes: Mapping[str, int], labels: int, length: int) -> list[str]:
+    """Settings of one entry that ask for too much memory."""
+    complaints = []
+    for setting, needed in entry.settings.memory(sizes, labels, length).items():
+        number: Any = entry.settings
+        for step in setting.split("."):
+            number = getattr(number, step)
+        shown = f"{number:,}" if isinstance(number, int) else str(number)
+        complaints += too_large(f"'{where}.{setting}' of {shown}", needed)
+    return complaints
+
+
+def _bootstrap_complaints(plan: Plan, scored: int) -> list[str]:
+    replicates = plan.bootstrap.replicates
+    # multiplicities as whole numbers and as weights, then the table of replicates while it is put together
+    needed = replicates * (16 * scored + 50_000 * len(plan.budgets))
+    return too_large(f"'bootstrap.replicates' of {replicates:,}", needed)
 
 
 def _named(records: Records) -> str:

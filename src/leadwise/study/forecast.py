@@ -1,44 +1,39 @@
 """What a run would take: its stages, their time and the disk they need, from a short calibration on this machine.
 
-Each kind of work is timed on a few synthetic recordings and multiplied by how much of it the plan asks for. A factor of
-two either way is to be expected: small samples are read at another speed, and the machine may be busy now or then.
+Every stage declares the work that it does in units, and every kind tries a little of each of its units; the rest is
+multiplication. A factor of two either way is to be expected: small samples are read at another speed, and the machine
+may be busy now or then.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.contract import COHORTS
 from leadwise.cohort.roles import SCORED
-from leadwise.cohort.synthetic import synthesize, write_synthetic
+from leadwise.cohort.synthetic import FEWEST_RECORDS, synthesize
 from leadwise.errors import InputError
-from leadwise.evaluators.logistic import LogisticEvaluator
-from leadwise.evaluators.masks import frozen_masks
-from leadwise.evaluators.recipe import Recipe
-from leadwise.evaluators.scoring import score
-from leadwise.leads import LEADS
-from leadwise.policies.mga import MGA
-from leadwise.policies.network import StateNetwork
-from leadwise.references import search_references
+from leadwise.evaluators.contract import EVALUATORS, Material
+from leadwise.policies.contract import POLICIES
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
+from leadwise.run.stage_names import evaluator_stage, scoring_stage
+from leadwise.study.execute import find_plan, made_place, makes_cohort, read_cohort
 from leadwise.study.feasibility import check_plan, role_sizes
-from leadwise.study.run import find_plan, read_cohort, synthetic_place
-from leadwise.study.stages import LOGISTIC, MASK_ROBUST, RECALIBRATED, STRONG, STRONG_MGA, search_stage, shipped, stages
+from leadwise.study.graph import seeds, stages
 from leadwise.study.status import run_status
 
-COHORT = "synthetic cohort"
+COHORT = "recordings"
 """What comes before the stages where the recordings are yet to be made."""
-POLICIES = 7
-"""Policies and controls of a study."""
-READINGS = 11 * 1.1
-"""For each state that a policy learns from: the state, the leads that could come next, a tenth more for validation."""
+REPORT = "report"
+OVERHEAD = {"stage": 0.1, "scoring": 10.0, REPORT: 10.0}
+"""Seconds that everything takes beside the work that it declares: resampling, figures."""
+BYTES_A_READING = 400
+"""On disk, of what is read while a role is scored."""
 
 
 def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None) -> list[dict[str, Any]]:
@@ -50,115 +45,91 @@ def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"{out} is a file; name a directory for the run.")
     directory.check_ours()
-    done = {COHORT} if synthetic_place(wanted, directory).exists() else set()
+    done = {COHORT} if not makes_cohort(wanted) or made_place(wanted, directory).exists() else set()
     if directory.plan.exists():
         done |= {row["stage"] for row in run_status(out, wanted) if row["state"] == "done"}
-    sizes, rates = role_sizes(wanted, whole), calibrate(wanted)
-    work, disk = amounts(wanted, sizes, already_trained(wanted, whole)), disk_use(wanted, sizes, rates["parameters"])
-    if not work.keys() - done - {"report"}:
+    sizes = role_sizes(wanted, whole)
+    done |= _ready(wanted, whole)
+    work = {name: cost for name, cost in amounts(wanted, sizes).items() if name not in done}
+    if not work.keys() - {REPORT}:
         return []
+    seconds, disk = calibrate(wanted, whole), disk_use(wanted, sizes)
     return [
         {
             "stage": name,
-            "seconds": sum(amount * rates[kind] for kind, amount in parts.items()),
+            "seconds": sum(amount * seconds.get(unit, 0.0) for unit, amount in cost.items()),
             "bytes": int(disk.get(name, 0)),
         }
-        for name, parts in work.items()
-        if name not in done
+        for name, cost in work.items()
     ]
 
 
-def already_trained(plan: Plan, cohort: Cohort | None) -> set[str]:
-    """Stages whose network ships with leadwise, trained just as the plan says, on just these records."""
+def amounts(plan: Plan, sizes: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    """How much of each unit of work every stage does, by stage."""
+    work: dict[str, dict[str, float]] = {COHORT: dict(plan.cohort.settings.cost(sizes))}
+    work |= {stage.name: {"stage": 1.0, **stage.cost} for stage in in_order(stages(plan, [], sizes))}
+    for role in SCORED:
+        if role in sizes:
+            work[scoring_stage(role)] = {"scoring": 1.0, **_scoring(plan, sizes[role])}
+    return work | {REPORT: {REPORT: 1.0}}
+
+
+def _scoring(plan: Plan, records: int) -> dict[str, float]:
+    """Readings by each evaluator: what every policy chose, and a few sets beside, at every budget."""
+    readings = (len(plan.policies) + 4) * len(plan.budgets) * records
+    return {f"read {name}": readings for name in plan.evaluators}
+
+
+def calibrate(plan: Plan, cohort: Cohort | None) -> dict[str, float]:
+    """Seconds that a unit of each kind of work takes here."""
+    seconds = dict(OVERHEAD)
     if cohort is None:
-        return set()
-    return {
-        f"strong-seed-{seed}"
-        for seed in plan.strong.seeds
-        if shipped(plan, cohort, STRONG, seed, plan.strong.recipe) is not None
-    }
+        maker: Any = COHORTS.find(plan.cohort.kind)
+        few = plan.cohort.settings.model_copy(update={"records": max(FEWEST_RECORDS, 100)})
+        with TemporaryDirectory() as home:  # what was made before would be found, and cost nothing
+            for unit, amount in few.cost({}).items():
+                seconds[unit] = _seconds(lambda: maker.write(few, Path(home) / "cohort")) / amount
+    batches = [getattr(getattr(each.settings, "recipe", None), "batch", 0) for each in plan.evaluators.values()]
+    trial = synthesize(records=max(400, 2 * max(batches)), seed=1)
+    train, validation = trial["train"], trial["validation"]
+    entries = [(EVALUATORS.find(each.kind), each.settings) for each in plan.evaluators.values()]
+    chosen = [(POLICIES.find(each.kind), each.settings) for each in plan.policies.values()]
+    for kind, settings in [*entries, *chosen]:
+        trials = kind.trials(settings, train, validation) if hasattr(kind, "trials") else {}
+        for unit, (amount, work) in trials.items():
+            if unit not in seconds:
+                seconds[unit] = min(_seconds(work) for _ in range(2)) / amount  # the first also compiles
+    for name, (kind, _) in zip(plan.evaluators, entries, strict=True):
+        seconds[f"read {name}"] = seconds.get(getattr(kind, "reading", ""), 0.0)
+    return seconds
 
 
-def calibrate(plan: Plan) -> dict[str, float]:
-    """Seconds that a unit of each kind of work takes here, and the network's number of parameters."""
-    from leadwise.evaluators.training import Training
-
-    recipe, repeats = plan.strong.recipe, plan.controlled.repeats
-    records = max(400, 2 * recipe.batch)
-    rates = {"overhead": 0.1}
-    with TemporaryDirectory() as home:  # what was made before would be found, and cost nothing
-        rates["recording"] = _seconds(lambda: write_synthetic(Path(home) / "cohort", records, seed=1)) / records
-    cohort = synthesize(records=records, seed=1)
-    train, validation = cohort["train"], cohort["validation"]
-    controlled = LogisticEvaluator(**plan.controlled.model_dump())
-    rates["fit"] = _seconds(lambda: controlled.fit(train)) / (len(train) * repeats)
-    rates["table"] = _seconds(lambda: search_references(controlled, train, [3])) / (comb(12, 3) * len(train))
-    network = StateNetwork(plan.policies.hidden, plan.policies.epochs, plan.policies.batch)
-    policy = MGA(controlled, LEADS, states=min(2000, plan.policies.states), budgets=plan.budgets, network=network)
-    rates["state"] = _seconds(lambda: policy.fit(train, validation)) / policy.states
-    # batch statistics of its own would take longer than all the rest, and change no time of reading
-    plain = recipe.model_copy(update={"norm_batches": 0})
-    training = Training(train, validation, recipe=plain, widths=tuple(plan.strong.widths))
-    rows = np.arange(-(-recipe.batch // 4))  # a part of a batch takes its part of the time
-    for kind, training.epoch in (("crop step", 0), ("whole step", recipe.epochs - 1)):
-        training.learn(rows)  # the first step also fetches memory
-        rates[kind] = min(_seconds(lambda: training.learn(rows)) for _ in range(2)) * recipe.batch / len(rows)
-    strong, masks = training.evaluator().on("auto"), frozen_masks(len(train))
-    score(strong, train, masks)  # the first reading also compiles
-    rates["reading"] = _seconds(lambda: score(strong, train, masks)) / len(train)
-    rates["parameters"] = sum(weight.numel() for weight in training.network.parameters())
-    return rates
+def _ready(plan: Plan, cohort: Cohort | None) -> set[str]:
+    """Stages whose evaluator ships with leadwise, made just as the plan says, on just these records."""
+    found = set()
+    for name, entry in plan.evaluators.items():
+        kind = EVALUATORS.find(entry.kind)
+        if cohort is None or not hasattr(kind, "shipped") or entry.settings.evaluators or entry.settings.policies:
+            continue
+        material = Material(name, cohort["train"], cohort["validation"])
+        for seed in seeds(plan, name):
+            if kind.shipped(entry.settings.model_copy(update={"seeds": [seed]}), material) is not None:
+                found.add(evaluator_stage(name, seed))
+    return found
 
 
-def _seconds(work: Callable[[], Any]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def amounts(plan: Plan, sizes: Mapping[str, int], trained: set[str]) -> dict[str, dict[str, float]]:
-    """How much of each kind of work every stage does, by stage."""
-    work: dict[str, dict[str, float]] = {}
-    if plan.cohort.kind == "synthetic":
-        work[COHORT] = {"recording": plan.cohort.records or 0}
-    scored = [role for role in SCORED if role in sizes]
-    work |= {stage.name: {"overhead": 1} for stage in in_order(stages(plan, []))}
-    work |= {role: {"overhead": 100} for role in (*scored, "report")}  # resampling, figures
-    for name in (*LOGISTIC, RECALIBRATED):
-        work[name] |= {"fit": sizes["train"] * plan.controlled.repeats}
-        for k in (1, *plan.budgets):
-            work[search_stage(name, k)] |= {"table": comb(12, k) * sizes["selection"]}
-    for seed in plan.strong.seeds:
-        name = f"strong-seed-{seed}"
-        work[name] |= {} if name in trained else _training(plan.strong.recipe, sizes)
-    work[MASK_ROBUST] |= _training(plan.mask_robust.recipe, sizes)
-    work[STRONG] |= {"reading": sizes["selection"] * len(plan.strong.seeds)}
-    for k in plan.strong.search:
-        work[search_stage(STRONG, k)] |= {"reading": comb(12, k) * sizes["selection"]}
-    states = plan.policies.states
-    for name in ("ecg-on-demand", "mga"):
-        work[name] |= {"state": states}
-    work["strong-mga"] |= {"state": len(STRONG_MGA) * states, "reading": READINGS * states}
-    work["development"] |= {"reading": 4 * sizes["validation"]}
-    for role in scored:
-        work[role] |= {"reading": (POLICIES + 4) * len(plan.budgets) * sizes[role]}
-    return work
-
-
-def _training(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
-    """Steps on crops and on whole records, and the readings by which epochs are compared."""
-    steps, full = sizes["train"] // recipe.batch, min(recipe.full_epochs, recipe.epochs)
-    crops = recipe.epochs - full
-    measured = crops // recipe.validate_every + full
-    return {"crop step": crops * steps, "whole step": full * steps, "reading": measured * sizes["validation"]}
-
-
-def disk_use(plan: Plan, sizes: Mapping[str, int], parameters: float) -> dict[str, float]:
-    """Bytes that each stage leaves on the disk, and, of a training, also needs on the way."""
-    weights = 2 * parameters
-    checkpoints = 2 * 16 * parameters
-    scored = {role: 400 * (POLICIES + 4) * len(plan.budgets) * sizes.get(role, 0) for role in SCORED}
-    training = dict.fromkeys((*(f"strong-seed-{seed}" for seed in plan.strong.seeds), MASK_ROBUST), weights)
-    training[MASK_ROBUST] += checkpoints  # one training at a time
-    synthetic = {COHORT: 48_000 * (plan.cohort.records or 0)} if plan.cohort.kind == "synthetic" else {}
-    return synthetic | training | {STRONG: weights, "freeze": 4 * weights, "report": 20e6} | scored
+def disk_use(plan: Plan, sizes: Mapping[str, int]) -> dict[str, float]:
+    """Bytes that stages leave on the disk, and need on the way, where they are many."""
+    use = {COHORT: 48_000.0 * getattr(plan.cohort.settings, "records", 0), REPORT: 20e6}
+    for name, entry in plan.evaluators.items():
+        for stage in [evaluator_stage(name, seed) for seed in seeds(plan, name)] or [evaluator_stage(name)]:
+            use[stage] = entry.settings.disk()
+    for role in SCORED:
+        use[scoring_stage(role)] = BYTES_A_READING * sum(_scoring(plan, sizes.get(role, 0)).values())
+    return use

@@ -25,11 +25,12 @@ from leadwise.analysis.patients import overlap_frame, patient_effects, patients_
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.cohort.cohort import Records
 from leadwise.evaluators.masks import frozen_masks, possible_masks
-from leadwise.leads import LEADS, LeadSet
+from leadwise.leads import LEADS, LeadSet, lead_names, mask_bits
 from leadwise.metrics import METRICS, record_brier, record_nll
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.run.bundle import Bundle
+from leadwise.run.stage import Work
 from leadwise.store import write_csv
 
 MATCHED = ("nll", "brier", "ece")
@@ -58,6 +59,13 @@ ALIGNED = ("strong-mga", "strong-mga-controlled-state")
 STUDIED = ("ecg-on-demand", "mga")
 """Policies whose calibration and patients are looked at one by one, and whose interactions are the study's."""
 ALL_LEADS = " ".join(LEADS)
+
+
+def score_role(work: Work, role: str) -> None:
+    """Score a role with everything that was frozen. The receipt of this stage is the receipt of having looked."""
+    bundle = Bundle(work.study.plan_path.parent / "bundle")
+    cohort = bundle.open(work.study.cohort, role)
+    write_frames(work.out, RoleResults(bundle, cohort.role(role), work.scratch).frames())
 
 
 @dataclass
@@ -115,7 +123,7 @@ class RoleResults:
         rows = []
         for k, compared in {k: each.records for (_, k), each in self.compared.items()}.items():
             absent = self.records.select(~np.isin(self.records.rows, compared.rows))
-            fewer = absent.available.sum(axis=1) < k
+            fewer = absent.lead_counts < k
             reason = np.where(fewer, f"fewer than {k} leads", "lacks a lead of a reference")
             rows.append(pd.DataFrame({"role": self.records.role, "k": k, "id": absent.ids, "reason": reason}))
         return pd.concat(rows, ignore_index=True)
@@ -249,14 +257,12 @@ class RoleResults:
             positions, masks, probabilities = scorer.remembered
             records = scorer.records
             labels = records.labels[positions]
-            bits = masks @ (1 << np.arange(12))
-            text = {each: str(LeadSet(int(each))) for each in np.unique(bits)}
             columns: dict[str, Any] = {
                 "role": records.role,
                 "evaluator": evaluator,
                 "id": records.ids[positions],
                 "patient": records.patients[positions],
-                "leads": [text[each] for each in bits],
+                "leads": lead_names(mask_bits(masks)),
             }
             columns |= {f"y_{name}": labels[:, i] for i, name in enumerate(records.label_names)}
             columns |= {f"p_{name}": probabilities[:, i] for i, name in enumerate(records.label_names)}

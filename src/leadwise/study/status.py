@@ -7,14 +7,15 @@ from typing import Any
 
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
-from leadwise.run.bundle import CONTENTS, Bundle
+from leadwise.run.bundle import CONTENTS
 from leadwise.run.directory import RunDirectory
-from leadwise.run.history import CENSUS, FREEZE, History, scored_role
+from leadwise.run.history import History
 from leadwise.run.ledger import Begin, End
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import OUTPUTS, Finder, MissingInput, Stage, in_order, read_artifact
-from leadwise.study.run import scoring_stage
-from leadwise.study.stages import stages
+from leadwise.run.stage_names import CENSUS, FREEZE, scoring_stage
+from leadwise.store import file_sha256
+from leadwise.study.graph import scored, stages
 
 
 def run_status(path: str | Path, plan: Plan | None = None) -> list[dict[str, Any]]:
@@ -58,16 +59,16 @@ def _row(finder: Finder, stage: Stage, history: History) -> dict[str, Any]:
 def _planned(finder: Finder, plan: Plan, history: History) -> Iterator[Stage]:
     """Every stage in the order of a run. What is scored depends on the freeze, which must have been found by then."""
     if history.taken_over:  # a bundle from elsewhere was scored, and no more
-        bundle = Bundle(finder.directory.bundle)
-        yield from (scoring_stage(role, bundle, ()) for role in SCORED if role in finder.roles)
+        bundle = file_sha256(finder.directory.bundle / CONTENTS)
+        yield from (scored(role, bundle) for role in SCORED if role in finder.roles)
         return
     yield from in_order(stages(plan, list(finder.roles)))
-    frozen, heard = finder.done.get(FREEZE), {scored_role(receipt.stage) for receipt in history.staged}
+    frozen, heard = finder.done.get(FREEZE), {receipt.stage for receipt in history.staged}
     for role in SCORED:
         if frozen and role in finder.roles:
-            yield scoring_stage(role, Bundle(frozen.path), (FREEZE,))
-        elif role in plan.roles and (role in finder.roles or role in heard or not finder.roles):
-            yield Stage(role, lambda _work: None, (f"role:{role}", FREEZE))
+            yield scored(role, file_sha256(frozen.path / CONTENTS), (FREEZE,))
+        elif role in plan.roles and (role in finder.roles or scoring_stage(role) in heard or not finder.roles):
+            yield scored(role, "", (FREEZE,))
 
 
 def _fingerprints(directory: RunDirectory, plan: Plan, history: History) -> dict[str, str]:
@@ -88,7 +89,7 @@ def _fitting(directory: RunDirectory, plan: Plan, census: Begin) -> tuple[float,
     place = directory.artifacts / CENSUS / census.key[:16]
     if read_artifact(place) is None:
         return 0.0, {}
-    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.model_dump()
+    settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.as_said()
     if not isinstance(settings, dict) or not isinstance(settings.get("roles"), dict):
         return 0.0, {}
     if settings.get("cohort", wanted) != wanted:

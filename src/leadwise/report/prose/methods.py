@@ -14,7 +14,7 @@ from leadwise.report.numbers import estimate, listing, number, several
 from leadwise.report.prose.kinds import evaluator_texts, policy_texts
 from leadwise.report.prose.words import at_budgets, folds_in_words
 from leadwise.run.contents import RunContents
-from leadwise.run.history import scored_role
+from leadwise.run.stage_names import scored_role
 
 PUBLISHED_FIRST_LEAD = "aVR"
 

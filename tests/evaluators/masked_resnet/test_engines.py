@@ -15,9 +15,10 @@ from scipy.special import expit
 from leadwise.bench.plain import PlainResNet
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
-from leadwise.evaluators import engines, network
 from leadwise.evaluators.contract import check_evaluator
-from leadwise.evaluators.engines import BATCH, OpenVINOEngine, TorchEngine, build_engine, has_openvino
+from leadwise.evaluators.masked_resnet import engines
+from leadwise.evaluators.masked_resnet import evaluator as evaluators
+from leadwise.evaluators.masked_resnet.engines import BATCH, OpenVINOEngine, TorchEngine, build_engine, has_openvino
 from leadwise.evaluators.masks import random_masks
 from leadwise.evaluators.scoring import Scorer, score
 from networks import WIDTHS, tiny_evaluator, tiny_network
@@ -103,7 +104,7 @@ ENGINES = ["torch", pytest.param("openvino", marks=needs_openvino)]
 def test_keeps_the_contract(small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     evaluator, records = tiny_evaluator(engine=engine), small_cohort["validation"].select(slice(0, 8))
     check_evaluator(evaluator, records)
-    monkeypatch.setattr(network, "KEPT_BYTES", 0)
+    monkeypatch.setattr(evaluators, "KEPT_BYTES", 0)
     check_evaluator(evaluator, records)
 
 
@@ -115,7 +116,7 @@ def test_scoring_agrees(small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch, e
     expected = score(tiny_evaluator(), records, masks)
     torch.set_num_threads(2)
     np.testing.assert_allclose(score(tiny_evaluator(engine=engine), records, masks), expected, rtol=0, atol=1e-5)
-    monkeypatch.setattr(network, "KEPT_BYTES", 0)
+    monkeypatch.setattr(evaluators, "KEPT_BYTES", 0)
     np.testing.assert_allclose(score(tiny_evaluator(engine=engine), records, masks), expected, rtol=0, atol=1e-5)
 
 
@@ -203,8 +204,8 @@ def test_openvino_is_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 INTERRUPTED = """
 import os, signal
 import numpy as np
-from leadwise.evaluators.engines import build_engine
-from leadwise.evaluators.masked_resnet import MaskedResNet1D
+from leadwise.evaluators.masked_resnet.engines import build_engine
+from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
 engines = [build_engine(MaskedResNet1D(2, (4, 4, 4, 4)), "openvino", "cpu") for _ in range(2)]
 for number in range(2):  # by number: a name would keep the last one

@@ -22,10 +22,10 @@ from torch.nn import functional
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, LeadwiseWarning
 from leadwise.evaluators.devices import find_device, keep_freed_memory
-from leadwise.evaluators.masked_resnet import WIDTHS, MaskedResNet1D
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, half_precision
+from leadwise.evaluators.masked_resnet.network import WIDTHS, MaskedResNet1D
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.evaluators.masks import check_allocations, frozen_masks, possible_masks, training_masks
-from leadwise.evaluators.network import NetworkEvaluator, half_precision
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import STATISTICS, lead_statistics
 from leadwise.metrics import nll
@@ -100,8 +100,8 @@ class Training:
             "epochs_compared_with": OWN_STATISTICS if recipe.norm_batches else AVERAGED_STATISTICS,
             "widths": list(widths),
             "labels": list(train.label_names),
-            "train": train.sha256,
-            "validation": validation.sha256,
+            "train": train.labels_sha256,
+            "validation": validation.labels_sha256,
             "allocations": {
                 policy: sha256(np.packbits(masks).tobytes()).hexdigest() for policy, masks in allocations.items()
             },

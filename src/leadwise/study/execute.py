@@ -3,20 +3,19 @@
 import shutil
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.contract import COHORTS
 from leadwise.cohort.identity import Identity
-from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import ROLES, SCORED
-from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
 from leadwise.findings.claims import claim_cells, claims_frame
 from leadwise.findings.hypotheses import hypotheses_frame
 from leadwise.findings.paper import published_frame
 from leadwise.progress import stage
-from leadwise.report.page import write_report
 from leadwise.run.bundle import Bundle, write_freeze
 from leadwise.run.contents import RunContents, published_cohort
 from leadwise.run.directory import RunDirectory
@@ -24,13 +23,16 @@ from leadwise.run.history import History
 from leadwise.run.ledger import Freeze, Ledger
 from leadwise.run.manifest import close_run
 from leadwise.run.plan import Plan, read_plan
-from leadwise.run.stage import OUTPUTS, Runner, Stage, Tell, Work, in_order
+from leadwise.run.results import TABLES
+from leadwise.run.stage import OUTPUTS, Runner, Tell, in_order
+from leadwise.run.stage_names import FREEZE, scoring_stage
 from leadwise.run.verify import frozen_problems
 from leadwise.store import atomic_file, file_sha256, remove_drafts, replacing
 from leadwise.study.completeness import check_complete
 from leadwise.study.feasibility import check_bundle, check_plan
-from leadwise.study.results import RoleResults, write_frames
-from leadwise.study.stages import Study, stages
+from leadwise.study.fitting import Study
+from leadwise.study.graph import scored, stages
+from leadwise.study.results import write_frames
 
 
 def find_plan(plan: str | Path) -> Path:
@@ -47,7 +49,7 @@ def find_plan(plan: str | Path) -> Path:
 def run_study(
     plan: str | Path, out: str | Path, cohort: str | Path | None = None, tell: Tell = lambda _line: None
 ) -> RunDirectory:
-    """Carry out a plan in the directory ``out``, from wherever it stands; a synthetic cohort need not be given.
+    """Carry out a plan in the directory ``out``, from wherever it stands; a cohort that the plan makes is not given.
 
     ``tell`` hears of every stage that begins or ends.
     """
@@ -56,23 +58,23 @@ def run_study(
     given = read_cohort(wanted, cohort)
     check_plan(wanted, given)  # before anything is written
     with directory.writing():
-        whole = _synthetic_cohort(wanted, directory) if given is None else given
+        whole = _made_cohort(wanted, directory) if given is None else given
         _keep_plan(plan, directory)
         ledger = Ledger(directory.ledger)
         study = Study(wanted, directory.plan, whole)
         runner = Runner(directory, ledger, _fingerprints(whole), study, tell)
         _say_cohort(ledger, whole)
-        fitted, scored = in_order(stages(wanted, list(runner.roles))), [role for role in SCORED if role in whole]
-        count = len(fitted) + len(scored)
+        fitted, present = in_order(stages(wanted, list(runner.roles))), [role for role in SCORED if role in whole]
+        count = len(fitted) + len(present)
         for number, each in enumerate(fitted, start=1):
             with stage(each.name, number, count):
                 runner.run(each)
-        frozen = Bundle(runner.done["freeze"].path)
+        shutil.rmtree(directory.readings, ignore_errors=True)
+        frozen = Bundle(runner.done[FREEZE].path)
         _copy_bundle(frozen, History(ledger.receipts).of_bundle(frozen.sha256).freeze, directory)
-        bundle = Bundle(directory.bundle)
-        for number, role in enumerate(scored, start=len(fitted) + 1):
-            with stage(role, number, count):
-                runner.run(scoring_stage(role, bundle, ("freeze",)))
+        for number, role in enumerate(present, start=len(fitted) + 1):
+            with stage(scoring_stage(role), number, count):
+                runner.run(scored(role, frozen.sha256, (FREEZE,)))
         _finish(directory, ledger, runner)
     return directory
 
@@ -90,12 +92,12 @@ def evaluate_bundle(
     if role is not None and role not in SCORED:
         raise PlanError(f"The {role} role was used before the freeze; score {' or '.join(SCORED)}.")
     frozen, directory = _frozen_at(Path(bundle)), RunDirectory(out)
-    whole = read_ptbxl(cohort, frozen.plan.cohort_roles())
+    whole = _read(frozen.plan, Path(cohort))
     chosen = ("evaluation" if "evaluation" in whole else "audit") if role is None else role
     _check_place(frozen, directory)
     frozen.open(whole, chosen)  # a bundle that was changed is refused before anything is written
     check_complete(frozen)
-    check_bundle(frozen.plan, next(iter(frozen.evaluators.values())).labels, whole, chosen)
+    check_bundle(frozen.plan, list(next(iter(frozen.evaluators.values())).labels), whole, chosen)
     # what cannot be loaded, or is not what it was, is refused before a receipt says that scoring began
     _ = frozen.policies, frozen.tables, whole.identity
     freeze, roles = frozen.freeze, {chosen: whole.role(chosen).fingerprint()}
@@ -107,8 +109,8 @@ def evaluate_bundle(
         _say_cohort(ledger, whole)
         ledger.add("bundle", sha256=frozen.sha256, frozen=freeze.model_dump() if freeze else None)
         _copy_bundle(frozen, freeze, directory)
-        with stage(chosen):
-            runner.run(scoring_stage(chosen, Bundle(directory.bundle), ()))
+        with stage(scoring_stage(chosen)):
+            runner.run(scored(chosen, frozen.sha256))
         _finish(directory, ledger, runner)
     return directory, chosen
 
@@ -138,23 +140,14 @@ def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
 
 def report_run(run: str | Path) -> Path:
     """Make the report of a run again, from its results; returns the page."""
+    from leadwise.report.page import write_report
+
     directory = RunDirectory(run)
     RunContents.read(run)  # what is no finished run is refused before anything is written
     with directory.writing():
         page = write_report(run)
         close_run(directory, Ledger(directory.ledger))
     return page
-
-
-def scoring_stage(role: str, bundle: Bundle, needs: tuple[str, ...]) -> Stage:
-    """Score a role with everything that was frozen. The receipt of this stage is the receipt of having looked."""
-
-    def make(work: Work) -> None:
-        cohort = bundle.open(work.study.cohort, role)
-        results = RoleResults(bundle, cohort.role(role), work.scratch)
-        write_frames(work.out, results.frames())
-
-    return Stage(role, make, (f"role:{role}", *needs), {"bundle": bundle.sha256}, version=4)
 
 
 def _keep_plan(plan: Path, directory: RunDirectory) -> None:
@@ -165,33 +158,37 @@ def _keep_plan(plan: Path, directory: RunDirectory) -> None:
         draft.write_bytes(content)
 
 
-def _synthetic_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
-    """The synthetic cohort of a plan, made once."""
-    records, seed = plan.cohort.records, plan.cohort.seed
-    assert records is not None  # the plan was checked
-    made = synthetic_place(plan, directory)
-    new = not (made / "ptbxl_database.csv").exists()
+def _made_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
+    """The cohort that a plan makes, made once."""
+    place = made_place(plan, directory)
+    new = not place.exists()
     if new:
-        shutil.rmtree(made, ignore_errors=True)  # what a kill may have left
-        write_synthetic(made, records=records, seed=seed)
-    whole = read_ptbxl(made, plan.cohort_roles())
+        maker: Any = COHORTS.find(plan.cohort.kind)
+        maker.write(plan.cohort.settings, place)
+    whole = _read(plan, place)
     try:
         check_plan(plan, whole)  # now that its labels are known
     except PlanError:
         if new:
-            shutil.rmtree(made)
+            shutil.rmtree(place)
         raise
     return whole
 
 
-def synthetic_place(plan: Plan, directory: RunDirectory) -> Path:
-    """Where a run keeps the recordings that it makes."""
-    return directory.path / f"cohort-{plan.cohort.records}-{plan.cohort.seed}"
+def made_place(plan: Plan, directory: RunDirectory) -> Path:
+    """Where a run keeps the recordings that it makes: a place for each cohort that it has made."""
+    said = "-".join(str(value) for value in plan.cohort.settings.model_dump().values())
+    return directory.path / f"cohort-{said}"
+
+
+def makes_cohort(plan: Plan) -> bool:
+    """Whether the recordings of a plan are made, and not found in a directory."""
+    return hasattr(COHORTS.find(plan.cohort.kind), "write")
 
 
 def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort | None:
     """The cohort of a plan, with the plan's roles; None where the run makes its own recordings."""
-    if plan.cohort.kind == "synthetic":
+    if makes_cohort(plan):
         if cohort is not None:
             raise PlanError(
                 f"The plan makes its own recordings and would not read {cohort}; leave --cohort out, or name a plan "
@@ -199,8 +196,12 @@ def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort | None:
             )
         return None
     if cohort is None:
-        raise CohortError("The plan studies PTB-XL; say where it is with --cohort DIR.")
-    return read_ptbxl(cohort, plan.cohort_roles())
+        raise CohortError(f"The plan reads a cohort ('{plan.cohort.kind}'); say where it is with --cohort DIR.")
+    return _read(plan, Path(cohort))
+
+
+def _read(plan: Plan, directory: Path) -> Cohort:
+    return COHORTS.find(plan.cohort.kind).read(plan.cohort.settings, directory, plan.cohort_roles())
 
 
 def _fingerprints(cohort: Cohort) -> dict[str, str]:
@@ -227,11 +228,14 @@ def _copy_bundle(bundle: Bundle, freeze: Freeze | None, directory: RunDirectory)
 
 def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
     """Gather the results of all roles, make the report, and write the manifest last: it holds the head of the chain."""
+    from leadwise.report.page import write_report  # matplotlib and jinja2, which the status of a run does without
+
     for place in (directory.plan, directory.report, directory.manifest):
         remove_drafts(place)  # a kill may have left some
     bundle = Bundle(directory.bundle)
     cohort = runner.study.cohort.identity
-    frames = _gather(bundle, cohort, [runner.done[role].path for role in SCORED if role in runner.done])
+    done = [runner.done[scoring_stage(role)].path for role in SCORED if scoring_stage(role) in runner.done]
+    frames = _gather(bundle, cohort, done)
     directory.check_ours()  # somebody may have put something there meanwhile
     with replacing(directory.results) as draft:
         write_frames(draft, frames)
@@ -254,12 +258,17 @@ def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, p
     frames = {name: pd.concat([part[name] for part in parts if name in part], ignore_index=True) for name in names}
     splits = frames["splits"].drop_duplicates("role").set_index("role", drop=False)
     frames["splits"] = splits.reindex([role for role in bundle.plan.roles if role in splits.index])
-    frames["references"] = pd.concat([found.frame for found in bundle.references.values()], ignore_index=True)
-    strong = sum(weight.numel() for weight in bundle.evaluators["strong"].network().parameters())
+    searched = [bundle.references[name].frame for name in bundle.plan.evaluators if name in bundle.references]
+    frames["references"] = pd.concat(searched, ignore_index=True) if searched else TABLES["references"].frame()
+    facts = {
+        name: evaluator.parameters
+        for name, evaluator in bundle.evaluators.items()
+        if hasattr(evaluator, "parameters")
+    }
     frames["hypotheses"] = hypotheses_frame(bundle.plan, frames)
     # what is of another cohort than the paper's says nothing about its numbers and claims
     answers = dict(frames) if published_cohort(cohort, bundle.cohort) else {}
-    frames["published"] = published_frame(answers, bundle.plan.roles, {"strong": strong})
+    frames["published"] = published_frame(answers, bundle.plan.roles, facts)
     frames["claims"] = claims_frame(answers, bundle.plan.roles)
     frames["claim_cells"] = claim_cells(answers, bundle.plan.roles)
     return frames

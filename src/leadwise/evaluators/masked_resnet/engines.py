@@ -20,7 +20,7 @@ from leadwise.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-    from leadwise.evaluators.masked_resnet import Convolution, MaskedResNet1D
+    from leadwise.evaluators.masked_resnet.network import Convolution, MaskedResNet1D
 
 BATCH = 32
 """Recordings read together: of 8, 16, 32 and 64, the fastest with both engines on two AVX2 cores."""

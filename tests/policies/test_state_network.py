@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from leadwise.policies.network import CLIP, StateNetwork
+from leadwise.policies.state_network import CLIP, StateNetwork
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.recipe import Recipe
 
 
 def test_the_default_is_the_recipe_of_the_shipped_weights() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leadwise.bench.plain import PlainResNet
-from leadwise.evaluators.masked_resnet import WIDTHS, Convolution, MaskedResNet1D
+from leadwise.evaluators.masked_resnet.network import WIDTHS, Convolution, MaskedResNet1D
 from networks import tiny_network
 
 TINY = (4, 6, 8, 10)

@@ -17,13 +17,13 @@ from scipy.special import expit
 from leadwise.bench.plain import PlainResNet
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError
-from leadwise.evaluators import network as module
 from leadwise.evaluators.contract import build_evaluator, check_evaluator
+from leadwise.evaluators.masked_resnet import evaluator as module
+from leadwise.evaluators.masked_resnet.evaluator import FORMAT, NetworkEvaluator
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.training import Training
 from leadwise.evaluators.masks import frozen_masks
-from leadwise.evaluators.network import FORMAT, NetworkEvaluator, pretrained
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import Scorer, score
-from leadwise.evaluators.training import Training
 from leadwise.store import read_tensors, write_tensors
 from networks import LABELS, tiny_evaluator
 
@@ -97,7 +97,9 @@ def test_unobserved_samples_do_not_matter(records: Records, seed: int) -> None:
     masks = rng.random((6, 12)) < 0.4
     masks[:, rng.integers(12)] = True
     other = np.where(masks[..., None], some.signals[:], rng.integers(-32768, 32768, some.signals.shape, dtype=np.int16))
-    np.testing.assert_array_equal(score(evaluator, some.detached(other), masks), score(evaluator, some, masks))
+    np.testing.assert_array_equal(
+        score(evaluator, Cohort.of(some, other).records, masks), score(evaluator, some, masks)
+    )
 
 
 @settings(max_examples=15)
@@ -117,7 +119,11 @@ def test_unobserved_samples_do_not_matter_to_the_reading_itself(seed: int) -> No
 def test_observed_samples_do_matter(records: Records, evaluator: NetworkEvaluator) -> None:
     masks = frozen_masks(len(records))
     louder = np.where(masks[..., None], records.signals[:] // 2, records.signals[:])
-    assert (score(evaluator, records.detached(louder), masks) != score(evaluator, records, masks)).any(axis=1).all()
+    assert (
+        (score(evaluator, Cohort.of(records, louder).records, masks) != score(evaluator, records, masks))
+        .any(axis=1)
+        .all()
+    )
 
 
 def test_the_mask_matters_where_all_is_silent(evaluator: NetworkEvaluator) -> None:
@@ -276,16 +282,16 @@ def test_a_file_of_another_format(evaluator: NetworkEvaluator, tmp_path: Path) -
 def test_a_network_that_does_not_ship() -> None:
     for name, remedy in (("stronk", "did you mean 'strong'?"), ("nonsense", "there are mask-robust, strong.")):
         with pytest.raises(InputError) as refusal:
-            pretrained(name)
+            shipped_evaluator(name)
         assert str(refusal.value) == f"No network ships under the name '{name}'; {remedy}"
     with pytest.raises(InputError, match="No network ships under the name 'controlled'"):
-        pretrained("controlled")
+        shipped_evaluator("controlled")
 
 
 def test_a_network_that_ships(evaluator: NetworkEvaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluator.save(tmp_path / "pretrained" / "evaluators" / "tiny.safetensors")
     monkeypatch.setattr(module, "files", lambda package: tmp_path if package == "leadwise" else None)
-    assert pretrained("tiny").sha256 == evaluator.sha256
+    assert shipped_evaluator("tiny").sha256 == evaluator.sha256
 
 
 @pytest.mark.parametrize("other", [None, "train", "validation"])
@@ -294,7 +300,7 @@ def test_the_shipped_network_is_for_the_records_that_it_was_trained_on(
 ) -> None:
     """For others there is a new training."""
     train, validation = small_cohort["train"], small_cohort["validation"]
-    facts = {"train": train.sha256, "validation": validation.sha256}
+    facts = {"train": train.labels_sha256, "validation": validation.labels_sha256}
     shipped, trained = tiny_evaluator(facts=facts | ({other: "another"} if other else {})), tiny_evaluator(1)
     asked: list[Training] = []
     monkeypatch.setattr(module, "pretrained", lambda: shipped)
@@ -324,7 +330,7 @@ def test_epochs_are_compared_as_the_recipe_has_it(small_cohort: Cohort) -> None:
 @pytest.mark.parametrize("name", ["strong", "mask-robust"])
 def test_what_ships_does_not_say_how_its_epochs_were_compared(name: str) -> None:
     """So no run may take it as its own training's."""
-    assert "epochs_compared_with" not in pretrained(name).facts
+    assert "epochs_compared_with" not in shipped_evaluator(name).facts
 
 
 def test_records_of_another_cohort(records: Records, evaluator: NetworkEvaluator) -> None:

@@ -8,7 +8,7 @@ from leadwise.registry import LARGEST, Amount, Count, Part, Share
 
 
 class Recipe(Part):
-    """Part of a training; the defaults are the recipe of the shipped weights."""
+    """Settings of a training; the defaults are the recipe of the shipped weights."""
 
     epochs: Count = 48
     batch: Count = 128

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float16, Float32, Float64, Int
-from scipy.special import expit
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, right_one
 from leadwise.evaluators.contract import check_facts
-from leadwise.evaluators.engines import BATCH, Engine, build_engine
+from leadwise.evaluators.masked_resnet.engines import BATCH, Engine, build_engine
 from leadwise.store import check_tensors, read_facts, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
-    from leadwise.evaluators.masked_resnet import MaskedResNet1D
+    from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
 FORMAT = "leadwise network evaluator 1"
 
@@ -33,7 +32,7 @@ class NetworkEvaluator:
     """A `MaskedResNet1D` that reads standardised leads, on whatever engine this machine has.
 
     Weights are half precision, so that what ships is what was measured; arithmetic is in float32, the sigmoid in
-    float64. `leadwise.evaluators.training.train_network` makes one.
+    float64. `leadwise.evaluators.masked_resnet.training.train_network` makes one.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ class NetworkEvaluator:
     facts
         What is known about the training, kept with the weights.
     engine, device
-        What computes; see `leadwise.evaluators.engines`.
+        What computes; see `leadwise.evaluators.masked_resnet.engines`.
     """
 
     def __init__(
@@ -70,11 +69,16 @@ class NetworkEvaluator:
         self.mean, self.scale, self.weights, self.facts = mean, scale, weights, facts
         self.engine, self.device = engine, device
 
+    @property
+    def parameters(self) -> int:
+        """Number of trained weights."""
+        return sum(weight.numel() for weight in self.network().parameters())
+
     def network(self) -> "MaskedResNet1D":
         """The network itself, in float32, ready to read."""
         import torch
 
-        from leadwise.evaluators.masked_resnet import MaskedResNet1D
+        from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
         network = MaskedResNet1D(len(self.labels), self.widths)
         network.load_state_dict({name: torch.tensor(value.astype(np.float32)) for name, value in self.weights.items()})
@@ -102,7 +106,7 @@ class NetworkEvaluator:
         """Read what `save` wrote."""
         import torch
 
-        from leadwise.evaluators.masked_resnet import MaskedResNet1D
+        from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
 
         tensors, facts = read_tensors(path, FORMAT)
         with whole_file(path, "network evaluator"):
@@ -153,6 +157,8 @@ class NetworkEvaluator:
         """Probabilities from standardised signals, of which it may make what it wants."""
         observed = masks.astype(np.float32)
         z *= observed[..., None]
+        from scipy.special import expit
+
         return expit(self._engine(z, observed).astype(np.float64))
 
     @cached_property
@@ -205,7 +211,7 @@ def shipped_networks() -> Iterator[NetworkEvaluator]:
     return (NetworkEvaluator.load(path) for path in _shipped_files().values())
 
 
-def pretrained(name: str = "strong") -> NetworkEvaluator:
+def shipped_evaluator(name: str = "strong") -> NetworkEvaluator:
     """The network that ships under this name, trained on PTB-XL's folds 1 to 6."""
     networks = _shipped_files()
     if name not in networks:

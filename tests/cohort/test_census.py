@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadwise.cohort.check import ZERO, check, find_oddities, longest_run
+from leadwise.cohort.census import ZERO, check_cohort, count_records, find_oddities, longest_run
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.leads import LEADS
@@ -18,7 +18,7 @@ def cohort(pristine_tree: Path) -> Cohort:
 
 
 def test_counts_are_right(cohort: Cohort) -> None:
-    result = check(cohort)
+    result = check_cohort(cohort)
     assert set(result) == {"cohort", "records", "patients", "roles", "oddities"}
     assert result["records"] == 120
     for role, row in result["roles"].items():
@@ -31,6 +31,12 @@ def test_counts_are_right(cohort: Cohort) -> None:
         else:
             assert row["prevalence"]["MI"] == pytest.approx(cohort._labels[rows][:, 2].mean())
     assert sum(row["records"] for row in result["roles"].values()) == 120
+
+
+def test_counts_of_what_has_no_labels_or_no_records(cohort: Cohort) -> None:
+    assert count_records(cohort["train"].unlabelled)["prevalence"] == {}
+    nobody = count_records(cohort["train"].select(slice(0)))
+    assert nobody == {"folds": [], "records": 0, "patients": 0, "all_zero": 0, "prevalence": None}
 
 
 def test_sound_signals_have_no_oddities(cohort: Cohort) -> None:

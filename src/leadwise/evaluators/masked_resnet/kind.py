@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import PlanError
 from leadwise.evaluators.contract import Material, register_evaluator
-from leadwise.evaluators.network import NetworkEvaluator, shipped_networks
-from leadwise.evaluators.network_sizes import activation_bytes, network_parameters
-from leadwise.evaluators.recipe import Recipe
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, shipped_networks
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.sizes import activation_bytes, network_parameters
 from leadwise.registry import Count, Seed, Settings, Trials
+
+if TYPE_CHECKING:
+    from leadwise.evaluators.masked_resnet.training import Training
 
 
 class MaskedResNetSettings(Settings):
@@ -47,6 +50,9 @@ class MaskedResNetSettings(Settings):
             MaskedResNet.reading: measured * sizes["validation"],
         }
 
+    def disk(self) -> float:
+        return 36.0 * network_parameters(self.widths, labels=5)  # weights, and two checkpoints on the way
+
     def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
         recipe = self.recipe
         samples = length if recipe.full_epochs else min(recipe.crop, length)
@@ -66,9 +72,19 @@ class MaskedResNet:
     @classmethod
     def make(cls, settings: MaskedResNetSettings, material: Material) -> NetworkEvaluator:
         """The network of the first seed; one that ships, if it was trained just so, on just these records."""
-        from leadwise.evaluators.training import Training
+        return cls.shipped(settings, material) or cls._training(settings, material).run()
 
-        training = Training(
+    @classmethod
+    def shipped(cls, settings: MaskedResNetSettings, material: Material) -> NetworkEvaluator | None:
+        """The network that ships, if it was trained just as the settings say, on just these records."""
+        training = cls._training(settings, material)
+        return next((network for network in shipped_networks() if training.made(network)), None)
+
+    @classmethod
+    def _training(cls, settings: MaskedResNetSettings, material: Material) -> "Training":
+        from leadwise.evaluators.masked_resnet.training import Training
+
+        return Training(
             material.train,
             material.validation,
             name=material.name,
@@ -78,8 +94,6 @@ class MaskedResNet:
             allocations=material.allocations,
             directory=material.directory,
         )
-        ready = next((network for network in shipped_networks() if training.made(network)), None)
-        return ready or training.run()
 
     @classmethod
     def load(cls, path: Path, _evaluators: object = None) -> NetworkEvaluator:
@@ -91,9 +105,9 @@ class MaskedResNet:
         """Steps of training on crops and on whole records, and readings."""
         import numpy as np
 
+        from leadwise.evaluators.masked_resnet.training import Training
         from leadwise.evaluators.masks import frozen_masks
         from leadwise.evaluators.scoring import score
-        from leadwise.evaluators.training import Training
 
         # batch statistics of its own would take longer than all the rest, and change no time of reading
         recipe = settings.recipe.model_copy(update={"norm_batches": 0, "batch": min(settings.recipe.batch, len(train))})

@@ -27,12 +27,20 @@ import torch
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError, LeadwiseError, LeadwiseWarning
-from leadwise.evaluators import training as module
+from leadwise.evaluators.masked_resnet import training as module
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
+from leadwise.evaluators.masked_resnet.recipe import Recipe
+from leadwise.evaluators.masked_resnet.training import (
+    BEST,
+    CHECKPOINT,
+    CHECKPOINT_BEFORE,
+    FORMAT,
+    HISTORY,
+    Training,
+    train_network,
+)
 from leadwise.evaluators.masks import CARDINALITIES, frozen_masks, possible_masks
-from leadwise.evaluators.network import NetworkEvaluator
-from leadwise.evaluators.recipe import Recipe
 from leadwise.evaluators.scoring import score
-from leadwise.evaluators.training import BEST, CHECKPOINT, CHECKPOINT_BEFORE, FORMAT, HISTORY, Training, train_network
 from leadwise.leads import LEADS
 from leadwise.metrics import nll
 from leadwise.store import read_tensors, write_tensors
@@ -40,6 +48,10 @@ from leadwise.store import read_tensors, write_tensors
 LENGTH, WIDTHS = 96, (4, 4, 8, 8)
 RECIPE = Recipe(epochs=3, batch=8, crop=41, full_epochs=1, mixing=0.4, averaging=0.9, norm_batches=2, validate_every=2)
 """Everything random is switched on; epochs 2 and 3 are measured."""
+
+
+WATCHED = ("masked_resnet/training.py", "masked_resnet/checkpoint.py", "leadwise/store.py")
+"""Where a training is killed at any line."""
 
 
 def make_cohort(n: int = 50, seed: int = 0) -> Cohort:
@@ -148,7 +160,11 @@ def train_for_lines(directory: Path, last: int | None = None) -> int:
         return line
 
     def call(frame: Any, _event: str, _arg: Any) -> Any:
-        return line if frame.f_code.co_filename.endswith(("evaluators/training.py", "leadwise/store.py")) else None
+        return (
+            line
+            if frame.f_code.co_filename.endswith(("evaluators/masked_resnet/training.py", "leadwise/store.py"))
+            else None
+        )
 
     sys.settrace(call)
     make_training(directory).run(0.0)
@@ -671,7 +687,7 @@ def test_the_best_epoch_is_kept_in_half_precision(whole: Path) -> None:
     assert {value.dtype for value in best.weights.values()} == {np.dtype(np.float16)}
     assert measured(best) == best.facts["nll"], "what was measured is what was written"
     assert measured(best.on("auto")) == pytest.approx(best.facts["nll"], abs=1e-5)
-    assert best.facts["train"] == TRAIN.sha256
+    assert best.facts["train"] == TRAIN.labels_sha256
     assert best.facts["recipe"] == RECIPE.model_dump()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int, Int16
 
-from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.cohort import Cohort, Records
 from leadwise.leads import LEADS
 from leadwise.progress import progress
 
@@ -38,30 +38,30 @@ class Oddity:
     detail: str
 
 
-def check(cohort: Cohort) -> dict[str, Any]:
-    """Counts and oddities as plain data: what the cohort is, records, patients, roles, oddities.
-
-    Of a role under the seal there are counts, and no prevalences, which are statistics.
-    """
-    roles = {}
-    for role, folds in cohort.roles.folds.items():
-        rows = np.isin(cohort.folds, folds)
-        if rows.any():
-            labels = cohort._labels[rows]
-            shares = dict(zip(cohort.label_names, labels.mean(axis=0).tolist(), strict=True))
-            roles[role] = {
-                "folds": sorted(set(cohort.folds[rows].tolist())),
-                "records": int(rows.sum()),
-                "patients": len(np.unique(cohort.patients[rows])),
-                "all_zero": int((~labels.any(axis=1)).sum()),
-                "prevalence": None if cohort.sealed[rows].any() else shares,
-            }
+def check_cohort(cohort: Cohort) -> dict[str, Any]:
+    """Counts and oddities as plain data: what the cohort is, records, patients, roles, oddities."""
     return {
         "cohort": cohort.identity.title,
         "records": len(cohort),
         "patients": len(np.unique(cohort.patients)),
-        "roles": roles,
+        "roles": {role: count_records(cohort.role(role)) for role in cohort.roles.folds if role in cohort},
         "oddities": [asdict(oddity) for oddity in find_oddities(cohort)],
+    }
+
+
+def count_records(records: Records) -> dict[str, Any]:
+    """Folds, numbers of records, of patients and of records without a label, and the prevalence of each label.
+
+    Of records under the seal there are counts, and no prevalences, which are statistics.
+    """
+    labels = records.cohort._labels[records.rows]
+    known = len(labels) and not records.sealed
+    return {
+        "folds": sorted(set(records.folds.tolist())),
+        "records": len(records),
+        "patients": len(np.unique(records.patients)),
+        "all_zero": int((~labels.any(axis=1)).sum()),
+        "prevalence": dict(zip(records.label_names, labels.mean(axis=0).tolist(), strict=False)) if known else None,
     }
 
 

@@ -1,0 +1,227 @@
+"""What each stage up to the freeze does. Nothing here reads the audit or the evaluation role."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.contrasts import Readings
+from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.identity import Identity
+from leadwise.errors import PlanError, right_one
+from leadwise.evaluators.contract import EVALUATORS, SavedEvaluator
+from leadwise.evaluators.contract import Material as EvaluatorMaterial
+from leadwise.evaluators.masked_resnet.evaluator import shipped_networks
+from leadwise.evaluators.masks import CARDINALITIES
+from leadwise.leads import LEADS, LeadSet
+from leadwise.policies.contract import POLICIES
+from leadwise.policies.contract import Material as PolicyMaterial
+from leadwise.policies.oracle import headroom_frame
+from leadwise.policies.rollout import allocate_budgets
+from leadwise.references import References, search_references
+from leadwise.run.bundle import write_bundle
+from leadwise.run.parts import Parts
+from leadwise.run.plan import Plan
+from leadwise.run.stage import Work
+from leadwise.run.stage_names import CENSUS, DEVELOPMENT, evaluator_stage, masks_stage, policy_stage, search_stage
+from leadwise.store import read_tensors, write_tensors
+from leadwise.study.graph import seeds
+from leadwise.study.results import quality_frame, split_frame
+
+MASKS_FORMAT = "leadwise training allocations 1"
+IDENTITY = "cohort.json"
+HISTORY = "history.jsonl"
+"""What a training says of its epochs, if it leaves that in its scratch directory."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A plan, the file it was read from, and the cohort that it is carried out on."""
+
+    plan: Plan
+    plan_path: Path
+    cohort: Cohort
+
+
+def describe_cohort(work: Work) -> None:
+    """Who is studied: ``splits``, and what the cohort is."""
+    study = work.study
+    (work.out / IDENTITY).write_text(json.dumps(study.cohort.identity.facts, indent=1) + "\n")
+    splits = split_frame(study.cohort.role(role) for role in study.plan.roles if role in study.cohort)
+    splits.to_parquet(work.out / "splits.parquet", index=False)
+
+
+def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
+    """An evaluator of the plan, or the candidate for it with this seed."""
+    plan, cohort = work.study.plan, work.study.cohort
+    entry, parts = plan.evaluators[name], _parts(work)
+    settings = entry.settings if seed is None else entry.settings.model_copy(update={"seeds": [seed]})
+    allocations: dict[str, np.ndarray] = {}
+    if entry.settings.policies:
+        tensors, _ = read_tensors(work.inputs[masks_stage(name)] / "masks.safetensors", MASKS_FORMAT)
+        allocations = {policy: tensors[policy].astype(bool) for policy in entry.settings.policies}
+    material = EvaluatorMaterial(
+        name=name,
+        train=cohort["train"],
+        validation=cohort["validation"],
+        evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
+        allocations=allocations,
+        directory=work.scratch,
+    )
+    EVALUATORS.find(entry.kind).make(settings, material).save(_file(work.out, name))
+    if (work.scratch / HISTORY).exists():
+        rows = [json.loads(line) for line in (work.scratch / HISTORY).read_text().splitlines()]
+        table = pd.DataFrame(rows).drop(columns="seconds")  # a clock's answer, which the artifact must not depend on
+        table.to_csv(work.out / "history.csv", index=False)
+
+
+def make_evaluator(plan: Plan, name: str, cohort: Cohort) -> SavedEvaluator:
+    """An evaluator of a plan by itself, with its first seed; the network that ships, if it knows just these records."""
+    if name not in plan.evaluators:
+        raise PlanError(f"The plan has no evaluator '{name}'; {right_one(name, plan.evaluators)}")
+    entry, train, validation = plan.evaluators[name], cohort["train"], cohort["validation"]
+    for network in shipped_networks():
+        known = (network.facts.get("train"), network.facts.get("validation"))
+        if network.name == name and known == (train.labels_sha256, validation.labels_sha256):
+            return network
+    if entry.settings.policies:
+        raise PlanError(f"The evaluator '{name}' is trained on what policies choose; a run makes it.")
+    made_from = {other: make_evaluator(plan, other, cohort) for other in entry.settings.evaluators}
+    return EVALUATORS.find(entry.kind).make(entry.settings, EvaluatorMaterial(name, train, validation, made_from))
+
+
+def choose_seed(work: Work, name: str) -> None:
+    """The candidate with the lowest random-mask NLL on the selection role, and ``seeds.csv``."""
+    from leadwise.evaluators.masked_resnet.training import random_mask_nll
+
+    plan, selection, rows = work.study.plan, work.study.cohort["selection"], []
+    candidates: dict[int, SavedEvaluator] = {}
+    for seed in seeds(plan, name):
+        file = _file(work.inputs[evaluator_stage(name, seed)], name)
+        candidates[seed] = evaluator = Parts(plan, _evaluator_files(work) | {name: file}, {}).evaluator(name)
+        facts: dict[str, Any] = getattr(evaluator, "facts", {})
+        known = {"evaluator": name, "seed": seed, "epoch": facts.get("epoch", 0), "metric": "nll"}
+        if "nll" in facts:
+            rows.append(known | {"role": "validation", "value": facts["nll"]})
+        rows.append(known | {"role": "selection", "value": random_mask_nll(evaluator, selection)})
+    table = pd.DataFrame(rows)[["evaluator", "seed", "epoch", "role", "metric", "value"]]
+    chosen = table[table["role"] == "selection"].sort_values("value", kind="stable")["seed"].iloc[0]
+    table.assign(chosen=table["seed"] == chosen).to_csv(work.out / "seeds.csv", index=False)
+    candidates[chosen].save(_file(work.out, name))
+
+
+def search(work: Work, name: str, k: int) -> None:
+    """The fixed references of an evaluator at one budget."""
+    evaluator = _parts(work).evaluator(name)
+    found = search_references(evaluator, work.study.cohort["selection"], [k], work.scratch / "search.jsonl")
+    found.save(work.out / f"{name}.csv")
+
+
+def choose_masks(work: Work, name: str) -> None:
+    """What policies choose for the training records of an evaluator, at every budget of random masks that some have."""
+    parts, train, tensors = _parts(work), work.study.cohort["train"], {}
+    budgets = [k for k in CARDINALITIES if k <= train.available.sum(axis=1).max()]
+    for policy in work.study.plan.evaluators[name].settings.policies:
+        chosen = []
+        for allocation in allocate_budgets(parts.policy(policy), train, budgets):
+            masks = train.available.copy()  # a record with fewer leads than the budget is read with all it has
+            masks[np.isin(train.rows, allocation.records.rows)] = allocation.masks
+            chosen.append(masks)
+        tensors[policy] = np.stack(chosen).astype(np.uint8)
+    write_tensors(work.out / "masks.safetensors", tensors, MASKS_FORMAT, {"budgets": budgets})
+
+
+def fit_policy(work: Work, name: str) -> None:
+    """A policy of the plan. Readings are kept for others, and a kill costs no more than what comes after them."""
+    plan, cohort, parts = work.study.plan, work.study.cohort, _parts(work)
+    entry = plan.policies[name]
+    material = PolicyMaterial(
+        name=name,
+        train=cohort["train"],
+        validation=cohort["validation"],
+        budgets=plan.budgets,
+        ranking=_first_lead_ranking(work),
+        evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
+        policies={other: parts.policy(other) for other in entry.settings.policies},
+        directory=work.readings,
+    )
+    POLICIES.find(entry.kind).make(entry.settings, material).save(_file(work.out, name))
+
+
+def _first_lead_ranking(work: Work) -> list[str]:
+    """All leads: the one that the plan names before the others, or from the best single lead of its evaluator on."""
+    plan = work.study.plan
+    if plan.first_lead_of is None:
+        return [plan.first_lead, *(lead for lead in LEADS if lead != plan.first_lead)]
+    place = work.inputs.get(search_stage(plan.first_lead_of, 1))
+    if place is None:
+        return list(LEADS)  # for a policy that is made from no evaluator
+    searched = References.load(place / f"{plan.first_lead_of}.csv")
+    ranking = [LeadSet(int(bits)).names[0] for bits in searched.ranking("nll", 1)["bits"]]
+    return ranking + [lead for lead in LEADS if lead not in ranking]  # those that some record lacks come last
+
+
+def develop(work: Work) -> None:
+    """What is said about the roles that were used for fitting and choosing: quality, and what an oracle would gain."""
+    plan, cohort, evaluators = work.study.plan, work.study.cohort, _parts(work).evaluators
+    validation = cohort["validation"]
+    bootstrap = PatientBootstrap(validation, plan.bootstrap.replicates, plan.bootstrap.seed)
+    readings = Readings(validation, evaluators.values(), bootstrap, work.scratch)
+    for name, references in _references(work).items():
+        budgets = [k for k in plan.budgets if k in references.budgets]
+        headroom = headroom_frame(evaluators[name], cohort["selection"], references, budgets)
+        headroom.to_parquet(work.out / "headroom.parquet", index=False)
+    quality_frame(readings, validation).to_parquet(work.out / "evaluator_quality.parquet", index=False)
+
+
+def freeze(work: Work) -> None:
+    """Put everything into the bundle."""
+    plan, places = work.study.plan, [work.inputs[CENSUS], work.inputs[DEVELOPMENT]]
+    parts: dict[str, dict[str, Path]] = {"evaluators": _evaluator_files(work), "policies": _policy_files(work)}
+    parts["references"] = {}
+    for name, found in _references(work).items():
+        parts["references"][name] = work.scratch / f"{name}.csv"
+        found.save(parts["references"][name])
+    parts["tables"] = {file.stem: file for place in places for file in sorted(place.glob("*.parquet"))}
+    chosen = [work.inputs[evaluator_stage(name)] / "seeds.csv" for name in plan.evaluators if seeds(plan, name)]
+    if chosen:
+        parts["tables"]["seeds"] = work.scratch / "seeds.csv"
+        pd.concat([pd.read_csv(file) for file in chosen]).to_csv(parts["tables"]["seeds"], index=False)
+    identity = Identity.read(json.loads((work.inputs[CENSUS] / IDENTITY).read_text()))
+    write_bundle(work.out, work.study.plan_path, identity, parts)
+
+
+def _references(work: Work) -> dict[str, References]:
+    """By evaluator, all budgets together, of the searches that the stage needs."""
+    merged = {}
+    for name, entry in work.study.plan.evaluators.items():
+        places = [work.inputs.get(search_stage(name, k)) for k in entry.references]
+        found = [References.load(place / f"{name}.csv") for place in places if place]
+        if found:
+            merged[name] = References.merged(found)
+    return merged
+
+
+def _parts(work: Work) -> Parts:
+    """The evaluators and policies that the stage needs."""
+    return Parts(work.study.plan, _evaluator_files(work), _policy_files(work))
+
+
+def _evaluator_files(work: Work) -> dict[str, Path]:
+    """Files of the plan's evaluators among the stage's inputs."""
+    stages = {name: evaluator_stage(name) for name in work.study.plan.evaluators}
+    return {name: _file(work.inputs[stage], name) for name, stage in stages.items() if stage in work.inputs}
+
+
+def _policy_files(work: Work) -> dict[str, Path]:
+    """Files of the plan's policies among the stage's inputs."""
+    stages = {name: policy_stage(name) for name in work.study.plan.policies}
+    return {name: _file(work.inputs[stage], name) for name, stage in stages.items() if stage in work.inputs}
+
+
+def _file(place: Path, name: str) -> Path:
+    return place / f"{name}.safetensors"

@@ -1,0 +1,128 @@
+"""The stages of a plan, from the cohort to the scoring of a role: what each needs, what decides it, what it costs.
+
+Nothing is computed here, and nothing that computes is imported, so that a run's status is told at once.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import comb
+
+from leadwise.leads import LEADS
+from leadwise.run.plan import Plan
+from leadwise.run.stage import Later, Stage
+from leadwise.run.stage_names import (
+    CENSUS,
+    DEVELOPMENT,
+    FREEZE,
+    evaluator_stage,
+    masks_stage,
+    policy_stage,
+    scoring_stage,
+    search_stage,
+)
+
+FIT = ("role:train", "role:validation")
+SELECTION = "role:selection"
+_FITTING, _SCORING = "leadwise.study.fitting", "leadwise.study.results"
+
+
+def scored(role: str, bundle: str, needs: tuple[str, ...] = ()) -> Stage:
+    """The scoring of a role with the frozen bundle of this hash, which lies in the run."""
+    return Stage(
+        scoring_stage(role), Later(_SCORING, "score_role", (role,)), (f"role:{role}", *needs), {"bundle": bundle}
+    )
+
+
+def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = None) -> list[Stage]:
+    """All stages up to the freeze; ``roles`` are those that the cohort has, ``sizes``, for costs, their records."""
+    sizes = sizes or dict.fromkeys(("train", "validation", "selection"), 0)
+    who = {"roles": plan.roles, "cohort": plan.cohort.as_said()}
+    made = [
+        Stage(CENSUS, _fitting("describe_cohort"), tuple(f"role:{role}" for role in roles), who),
+        *(stage for name in plan.evaluators for stage in _evaluator(plan, name, sizes)),
+        *(_policy(plan, name, sizes) for name in plan.policies),
+        _development(plan, sizes),
+    ]
+    candidates = {evaluator_stage(name, seed) for name in plan.evaluators for seed in seeds(plan, name)}
+    needs = tuple(stage.name for stage in made if stage.name not in candidates and not stage.name.startswith("masks/"))
+    return [*made, Stage(FREEZE, _fitting("freeze"), needs, plan.model_dump(mode="json"))]
+
+
+def seeds(plan: Plan, name: str) -> list[int]:
+    """Seeds of which the selection role picks one; none where an evaluator has no such setting."""
+    return list(getattr(plan.evaluators[name].settings, "seeds", []))
+
+
+def _fitting(what: str, *arguments: object) -> Later:
+    return Later(_FITTING, what, arguments)
+
+
+def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
+    """What makes an evaluator: candidates of several seeds and the choice among them, and its references."""
+    entry, final = plan.evaluators[name], evaluator_stage(name)
+    needs, made = (*FIT, *_parts(plan, entry.settings.evaluators)), []
+    if entry.settings.policies:
+        chosen_by = _parts(plan, policies=entry.settings.policies)
+        made.append(Stage(masks_stage(name), _fitting("choose_masks", name), ("role:train", *chosen_by)))
+        needs = (*needs, masks_stage(name))
+    cost = entry.settings.cost(sizes)
+    for seed in seeds(plan, name):
+        said = entry.as_said() | {"seeds": [seed]}
+        make = _fitting("fit_evaluator", name, seed)
+        made.append(Stage(evaluator_stage(name, seed), make, needs, said, cost=cost))
+    if seeds(plan, name):
+        candidates = [evaluator_stage(name, seed) for seed in seeds(plan, name)]
+        # whatever a candidate is loaded with
+        others = [need for need in needs if need.startswith("evaluator/")]
+        choice = {f"read {name}": sizes["selection"] * len(candidates)}
+        made.append(
+            Stage(final, _fitting("choose_seed", name), (SELECTION, *candidates, *others), entry.as_said(), cost=choice)
+        )
+    else:
+        made.append(Stage(final, _fitting("fit_evaluator", name), needs, entry.as_said(), cost=cost))
+    for k in entry.references:
+        cost = {f"read {name}": comb(len(LEADS), k) * sizes["selection"]}
+        needs = (SELECTION, *_parts(plan, [name]))
+        made.append(Stage(search_stage(name, k), _fitting("search", name, k), needs, {"k": k}, cost=cost))
+    return made
+
+
+def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
+    entry = plan.policies[name]
+    needs = (*FIT, *_parts(plan, entry.settings.evaluators, entry.settings.policies))
+    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": plan.first_lead}
+    if entry.settings.evaluators and plan.first_lead_of is not None:
+        needs = (*needs, search_stage(plan.first_lead_of, 1))
+    return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, cost=entry.settings.cost(sizes))
+
+
+def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
+    """What is said about the roles that were used for fitting and choosing."""
+    oracle = [search_stage(name, k) for name in plan.readers[:1] for k in plan.evaluators[name].references]
+    needs = ("role:validation", SELECTION, *_parts(plan, plan.evaluators), *oracle)
+    settings = {"bootstrap": plan.bootstrap.model_dump(), "budgets": plan.budgets, "readers": plan.readers}
+    cost = {f"read {name}": 2 * sizes["validation"] for name in plan.evaluators}
+    return Stage(DEVELOPMENT, _fitting("develop"), needs, settings, cost=cost)
+
+
+def _parts(plan: Plan, evaluators: Iterable[str] = (), policies: Iterable[str] = ()) -> tuple[str, ...]:
+    """The stages of these evaluators and policies, and of all that they are loaded with."""
+    found: dict[str, None] = {}
+
+    def add_evaluator(name: str) -> None:
+        for other in plan.evaluators[name].settings.evaluators:
+            add_evaluator(other)
+        found[evaluator_stage(name)] = None
+
+    def add_policy(name: str) -> None:
+        settings = plan.policies[name].settings
+        for other in settings.evaluators:
+            add_evaluator(other)
+        for other in settings.policies:
+            add_policy(other)
+        found[policy_stage(name)] = None
+
+    for name in evaluators:
+        add_evaluator(name)
+    for name in policies:
+        add_policy(name)
+    return tuple(found)
