@@ -1,10 +1,13 @@
 """The public names of leadwise and the modules that they come from, for type checkers and for `leadwise` itself."""
 
 from leadwise.analysis.bootstrap import PatientBootstrap as PatientBootstrap
-from leadwise.analysis.contrasts import Readings as Readings
 from leadwise.analysis.contrasts import contrast as contrast
 from leadwise.analysis.contrasts import contrasts as contrasts
-from leadwise.analysis.contrasts import interaction as interaction
+from leadwise.analysis.contrasts import estimate_contrasts as estimate_contrasts
+from leadwise.analysis.interactions import estimate_interactions as estimate_interactions
+from leadwise.analysis.interactions import interaction as interaction
+from leadwise.analysis.interactions import interactions as interactions
+from leadwise.analysis.readings import Readings as Readings
 from leadwise.cohort.census import check_cohort as check_cohort
 from leadwise.cohort.cohort import Cohort as Cohort
 from leadwise.cohort.cohort import Records as Records

@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.bootstrap import Estimate, PatientBootstrap, simultaneous_intervals
-from leadwise.analysis.contrasts import Contrast, Readings, contrasts
+from leadwise.analysis.contrasts import Contrast, estimate_contrasts
+from leadwise.analysis.readings import Readings
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
@@ -145,7 +146,7 @@ def contrasts_on(records: Records, u: np.ndarray, replicates: int) -> list[Contr
         for name in EVALUATORS
     ]
     readings = Readings(records, map(Reader, EVALUATORS), PatientBootstrap(records, replicates))
-    return contrasts(readings, allocations, references, metrics=METRICS)
+    return estimate_contrasts(readings, allocations, references, metrics=METRICS)
 
 
 Cell = tuple[str, int, str]

@@ -7,7 +7,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from analysis.coverage import Reader, varied_records
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
-from leadwise.analysis.contrasts import Readings
+from leadwise.analysis.readings import Readings
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.leads import LeadSet

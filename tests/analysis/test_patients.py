@@ -7,7 +7,6 @@ from scipy import stats
 
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.analysis.bootstrap import PatientBootstrap
-from leadwise.analysis.contrasts import Readings
 from leadwise.analysis.patients import (
     PatientEffects,
     cumulative_benefit,
@@ -15,6 +14,7 @@ from leadwise.analysis.patients import (
     patient_effects,
     patients_frame,
 )
+from leadwise.analysis.readings import Readings
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.leads import LeadSet

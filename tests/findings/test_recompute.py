@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from leadwise.report.methods import describe_methods
+from leadwise.study.results import write_frames
 
 from leadwise.findings.recompute import recomputed_cell
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis
-from leadwise.study.results import write_frames
 from study.test_results import gapped_results
 from study.test_run import finished_run
 

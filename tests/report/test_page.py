@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from leadwise.report.wording import cell
+from leadwise.study.results import write_frames
 
 from leadwise.errors import InputError
 from leadwise.findings.hypotheses import hypotheses_frame
@@ -31,7 +32,6 @@ from leadwise.report.tables import TABLES, report_tables
 from leadwise.run.contents import RunContents
 from leadwise.run.ledger import read_receipts
 from leadwise.store import file_sha256
-from leadwise.study.results import write_frames
 from receipts import SOFTWARE, history
 from study.test_run import finished_run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.bootstrap import SUM_METRICS, Estimate, PatientBootstrap
-from leadwise.analysis.contrasts import Readings
+from leadwise.analysis.readings import Readings
 from leadwise.analysis.tidy import REFERENCE, frame, row
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError

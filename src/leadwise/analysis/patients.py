@@ -1,8 +1,8 @@
 """Whom choosing helps: effects patient by patient, each patient counting once.
 
-A patient's delta is the mean over his records of NLL(adaptive) − NLL(fixed); below zero, choosing helped him. His
-uncertainty U is the mean binary entropy of the evaluator's probabilities with the first lead only, averaged over his
-records. His labels are the union over his records.
+A patient's delta is the mean over their records of NLL(adaptive) − NLL(fixed); below zero, choosing helped them. Their
+uncertainty U is the mean binary entropy of the evaluator's probabilities with the first lead only, averaged over their
+records. Their labels are the union over their records.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Bool, Float64
 
 from leadwise.analysis.bootstrap import Estimate
-from leadwise.analysis.contrasts import Readings
+from leadwise.analysis.readings import Readings
 from leadwise.analysis.tidy import REFERENCE, frame, row
 from leadwise.errors import InputError
 from leadwise.leads import LEADS, LeadSet, lead_index
@@ -34,7 +34,8 @@ class PatientEffects:
     """For the records that were compared."""
     evaluator: str
     delta: Float64[np.ndarray, " p"]
-    uncertainty: Float64[np.ndarray, " p"]
+    uncertainty: Float64[np.ndarray, " p"] | None
+    """None where no policy of the study says which lead comes first."""
     labels: Bool[np.ndarray, "p l"]
     multiplicities: np.ndarray
     """(r, p): the role's resample, for the patients who have an effect."""
@@ -53,24 +54,26 @@ class PatientEffects:
 
 
 def patient_effects(
-    readings: Readings, evaluator: str, allocation: Allocation, reference: LeadSet, first_lead: Iterable[str]
+    readings: Readings, evaluator: str, allocation: Allocation, reference: LeadSet, first_lead: Iterable[str] | None
 ) -> PatientEffects:
     """Effects of an allocation against a fixed set, under one evaluator.
 
     Records that lack a lead of the set are left out. ``first_lead`` is a ranking, as a policy has one: each record's
-    uncertainty is that under the first lead that it has.
+    uncertainty is that under the first lead that it has. Without one there is no uncertainty.
     """
     allocation = allocation.having(reference)
     records, labels = allocation.records, allocation.records.labels
     fixed = np.tile(reference.mask, (len(records), 1))
-    ranking = [lead_index(lead) for lead in ranking_of_all(tuple(first_lead))]
-    first = np.eye(len(LEADS), dtype=bool)[first_available(ranking, records.available)]
-    p_adaptive, p_fixed, p_first = readings.probabilities(evaluator, records, [allocation.masks, fixed, first])
+    masks = [allocation.masks, fixed]
+    if first_lead is not None:
+        ranking = [lead_index(lead) for lead in ranking_of_all(tuple(first_lead))]
+        masks.append(np.eye(len(LEADS), dtype=bool)[first_available(ranking, records.available)])
+    p_adaptive, p_fixed, *p_first = readings.probabilities(evaluator, records, masks)
     bootstrap = readings.bootstrap
     per_record = np.column_stack(
         [
             record_nll(labels, p_adaptive) - record_nll(labels, p_fixed),
-            record_entropy(p_first),
+            record_entropy(p_first[0]) if p_first else np.zeros(len(records)),
             labels,
             np.ones(len(records)),
         ]
@@ -82,7 +85,7 @@ def patient_effects(
         allocation=allocation,
         evaluator=evaluator,
         delta=sums[:, 0] / sums[:, -1],
-        uncertainty=sums[:, 1] / sums[:, -1],
+        uncertainty=sums[:, 1] / sums[:, -1] if p_first else None,
         labels=sums[:, 2:-1] > 0,
         multiplicities=bootstrap.multiplicities[:, present],
     )
@@ -91,13 +94,23 @@ def patient_effects(
 def patients_frame(effects: PatientEffects) -> pd.DataFrame:
     """``patients.csv``: robust summaries, uncertainty quartiles, rank correlation and subgroups, with intervals."""
     rows = [row(effects.facts, name, estimate) for name, estimate in _summaries(effects).items()]
-    rows += [row(effects.facts, name, estimate) for name, estimate in _quartiles(effects).items()]
-    rows.append(row(effects.facts, "spearman", _spearman(effects)))
+    if effects.uncertainty is not None:
+        quartiles = _quartiles(effects, effects.uncertainty)
+        rows += [row(effects.facts, name, estimate) for name, estimate in quartiles.items()]
+        rows.append(row(effects.facts, "spearman", _spearman(effects, effects.uncertainty)))
     rows += [row(effects.facts, "range", getattr(effects.delta, end)(), end) for end in ("min", "max")]
     for (name, label), members in _subgroups(effects).items():
         rows.append(row(effects.facts, "patients", float(members.sum()), label or name))
         rows.append(row(effects.facts, "mean", _group_mean(effects, effects.delta, members), label or name))
     return frame(rows)
+
+
+def effects_frame(effects: PatientEffects) -> pd.DataFrame:
+    """``patient_effects.parquet``: delta and uncertainty of each patient."""
+    facts = {name: effects.facts[name] for name in ("role", "policy", "evaluator", "k")}
+    uncertainty = np.nan if effects.uncertainty is None else effects.uncertainty
+    patients = np.unique(effects.allocation.records.patients)
+    return pd.DataFrame({"patient": patients, "delta": effects.delta, "uncertainty": uncertainty}).assign(**facts)
 
 
 def overlap_frame(a: PatientEffects, b: PatientEffects) -> pd.DataFrame:
@@ -156,10 +169,10 @@ def _summaries(effects: PatientEffects) -> dict[str, Estimate]:
     return dict(zip(names, _resampled(effects, effects.delta, summarise), strict=True))
 
 
-def _quartiles(effects: PatientEffects) -> dict[str, Estimate]:
+def _quartiles(effects: PatientEffects, uncertainty: Float64[np.ndarray, " p"]) -> dict[str, Estimate]:
     """Mean effect and benefit rate in each quartile of uncertainty; its edges are those of the point estimate."""
-    edges = np.quantile(effects.uncertainty, [0.25, 0.5, 0.75])
-    quartile = np.searchsorted(edges, effects.uncertainty, side="left")
+    edges = np.quantile(uncertainty, [0.25, 0.5, 0.75])
+    quartile = np.searchsorted(edges, uncertainty, side="left")
     benefit = (effects.delta < -UNCHANGED).astype(float)
     result = {}
     for q in range(4):
@@ -168,7 +181,7 @@ def _quartiles(effects: PatientEffects) -> dict[str, Estimate]:
     return result
 
 
-def _spearman(effects: PatientEffects) -> Estimate:
+def _spearman(effects: PatientEffects, uncertainty: Float64[np.ndarray, " p"]) -> Estimate:
     """Rank correlation of uncertainty and benefit, ρ(U, −delta)."""
     from scipy.stats import rankdata
 
@@ -178,7 +191,7 @@ def _spearman(effects: PatientEffects) -> Estimate:
         scale = np.sqrt((ranks**2).sum(axis=0).prod())
         return [float(ranks[:, 0] @ ranks[:, 1] / scale) if scale > 0 else np.nan]
 
-    return _resampled(effects, np.column_stack([effects.uncertainty, -effects.delta]), correlate)[0]
+    return _resampled(effects, np.column_stack([uncertainty, -effects.delta]), correlate)[0]
 
 
 def _subgroups(effects: PatientEffects) -> dict[tuple[str, str], Bool[np.ndarray, " p"]]:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name
+from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
 from leadwise.leads import LEADS, LeadSet, bits_masks, mask_bits
 from leadwise.progress import progress
 
@@ -173,6 +173,28 @@ class Scorer:
             worst_value = low if low < 0 else high
             raise InputError(f"{self._who} gave {worst_value:g} as a probability; are these logits?")
         return probabilities[:, self._columns].astype(np.float64, copy=False)
+
+
+class Scorers:
+    """Evaluators on some records, each prepared once: what one asker has had read is there for the next.
+
+    In the directory ``memory``, readings are kept as they are made, and found again.
+    """
+
+    def __init__(self, records: Records, memory: Path | None = None) -> None:
+        self.records, self.memory = records, memory
+        self._made: dict[str, Scorer] = {}
+
+    def of(self, evaluator: Any) -> Scorer:
+        """The scorer of an evaluator, made when it is first asked for."""
+        name = evaluator_name(evaluator)
+        if name not in self._made:
+            weights = (evaluator_sha256(evaluator) or "")[:16]  # the directory may outlive an evaluator of this name
+            place = self.memory and self.memory / f"{name}-{weights}-{self.records.labels_sha256[:16]}.readings"
+            self._made[name] = Scorer(evaluator, self.records, remember=True, memory=place)
+        if self._made[name].evaluator is not evaluator:
+            raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
+        return self._made[name]
 
 
 class _FromSignals:

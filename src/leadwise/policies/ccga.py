@@ -11,7 +11,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import Evaluator, Fitted
-from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.scoring import Scorers
 from leadwise.leads import lead_index
 from leadwise.policies.contract import Material, register_policy
 from leadwise.policies.learned import (
@@ -27,7 +27,6 @@ from leadwise.policies.learned import (
     trained_with,
 )
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import memory_file
 from leadwise.policies.states import candidate_gains, random_states
 from leadwise.registry import Count
 from leadwise.store import check_tensors, whole_file, write_tensors
@@ -108,13 +107,11 @@ class CCGA(Fitted):
         """
         rng = np.random.default_rng([self.seed, 2])
         ranking = [lead_index(lead) for lead in self.first_lead]
-        target = Scorer(self.target, train, memory=memory_file(memory, self.target, train))
+        scorers = Scorers(train, memory)
         states = random_states(train, ranking, self.states, self.budgets, rng)
-        same = self.state_evaluator is self.target
-        place = memory_file(memory, self.state_evaluator, train)
-        state = target if same else Scorer(self.state_evaluator, train, memory=place)
-        seen = state.pairs(states.positions, states.masks)
-        self._remember(_logits(seen), states.masks.sum(axis=1), candidate_gains(target, states))
+        seen = scorers.of(self.state_evaluator).pairs(states.positions, states.masks)
+        gains = candidate_gains(scorers.of(self.target), states)
+        self._remember(_logits(seen), states.masks.sum(axis=1), gains)
         return self
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:

@@ -12,12 +12,12 @@ from pydantic import model_validator
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.contract import Evaluator, evaluator_name, evaluator_sha256
-from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.scoring import Scorer, Scorers
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index, order_masks
 from leadwise.policies.contract import Material
 from leadwise.policies.observation import Observation
-from leadwise.policies.rollout import Rollout, check_budget, memory_file
+from leadwise.policies.rollout import Rollout, check_budget
 from leadwise.policies.state_network import WEIGHTS, StateNetwork
 from leadwise.policies.states import States, random_states
 from leadwise.registry import Count, Seed, Settings, Share, Trials
@@ -282,12 +282,9 @@ class _Role:
 
     def __init__(self, policy: LearnedPolicy, records: Records, memory: Path | None) -> None:
         self.policy, self.records = policy, records
-        self.rollout = Rollout(policy, records, memory)
+        scorers = Scorers(records, memory)
+        self.rollout, self.scorer = Rollout(policy, records, scorers), scorers.of(policy.target)
         self.statistics = self.rollout.statistics
-        same = policy.target is policy.state_evaluator
-        shared = self.rollout.scorer if same else None
-        place = memory_file(memory, policy.target, records)
-        self.scorer = shared or Scorer(policy.target, records, remember=True, memory=place)
 
     def random(self, count: int, rng: np.random.Generator) -> States:
         ranking = [lead_index(lead) for lead in self.policy.first_lead]

@@ -1,7 +1,6 @@
 """Policies at work: all records of a role step together, one lead at a time, to exactly k leads."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,8 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
-from leadwise.evaluators.scoring import Scorer
+from leadwise.evaluators.contract import as_array, evaluator_name
+from leadwise.evaluators.scoring import Scorers
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index, order_masks
 from leadwise.policies.allocation import Allocation
@@ -22,9 +21,11 @@ def allocate(policy: Any, records: Records, budget: int) -> Allocation:
     return Rollout(policy, records).allocate(budget)
 
 
-def allocate_budgets(policy: Any, records: Records, budgets: Sequence[int]) -> list[Allocation]:
+def allocate_budgets(
+    policy: Any, records: Records, budgets: Sequence[int], scorers: Scorers | None = None
+) -> list[Allocation]:
     """The same for several budgets; a policy that does not look at the budget is rolled out once."""
-    rollout = Rollout(policy, records)
+    rollout = Rollout(policy, records, scorers)
     if not getattr(policy, "budget_agnostic", False) or not records.available.all():
         return [rollout.allocate(budget) for budget in budgets]
     for budget in budgets:
@@ -38,10 +39,10 @@ def allocate_budgets(policy: Any, records: Records, budgets: Sequence[int]) -> l
 class Rollout:
     """A policy on some records, prepared once for several budgets.
 
-    In the directory ``memory``, the state evaluator's readings are kept as they are made, and found again.
+    The state evaluator reads with ``scorers`` of the same records, whose memory others may share.
     """
 
-    def __init__(self, policy: Any, records: Records, memory: Path | None = None) -> None:
+    def __init__(self, policy: Any, records: Records, scorers: Scorers | None = None) -> None:
         check_members(policy)
         if not len(records):
             raise InputError(f"There are no records in {records.name} to choose leads for.")
@@ -49,8 +50,7 @@ class Rollout:
         self.ranking = None if policy.first_lead is None else _ranking(policy.first_lead)
         self.statistics = lead_statistics(records)
         state = policy.state_evaluator
-        place = memory_file(memory, state, records)
-        self.scorer = None if state is None else Scorer(state, records, remember=True, memory=place)
+        self.scorer = None if state is None else (scorers or Scorers(records)).of(state)
 
     def allocate(self, budget: int) -> Allocation:
         """Exactly ``budget`` leads for each record that has as many."""
@@ -101,12 +101,6 @@ def check_members(policy: Any) -> None:
         raise InputError(
             f"Policy {policy_name(policy)} needs 'choose(observation)', 'state_evaluator' and 'first_lead'."
         )
-
-
-def memory_file(memory: Path | None, evaluator: Any, records: Records) -> Path | None:
-    """Where readings of these records by this evaluator are kept."""
-    weights = (evaluator_sha256(evaluator) or "")[:16]  # a directory may outlive an evaluator of this name
-    return memory and memory / f"{evaluator_name(evaluator)}-{weights}-{records.labels_sha256[:16]}.readings"
 
 
 def check_budget(budget: int) -> None:

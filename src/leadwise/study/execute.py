@@ -32,7 +32,7 @@ from leadwise.study.completeness import check_complete
 from leadwise.study.feasibility import check_bundle, check_plan
 from leadwise.study.fitting import Study
 from leadwise.study.graph import scored, stages
-from leadwise.study.results import write_frames
+from leadwise.study.scoring import write_frames
 
 
 def find_plan(plan: str | Path) -> Path:
@@ -261,9 +261,7 @@ def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, p
     searched = [bundle.references[name].frame for name in bundle.plan.evaluators if name in bundle.references]
     frames["references"] = pd.concat(searched, ignore_index=True) if searched else TABLES["references"].frame()
     facts = {
-        name: evaluator.parameters
-        for name, evaluator in bundle.evaluators.items()
-        if hasattr(evaluator, "parameters")
+        name: evaluator.parameters for name, evaluator in bundle.evaluators.items() if hasattr(evaluator, "parameters")
     }
     frames["hypotheses"] = hypotheses_frame(bundle.plan, frames)
     # what is of another cohort than the paper's says nothing about its numbers and claims

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.bootstrap import PatientBootstrap
-from leadwise.analysis.contrasts import Readings
+from leadwise.analysis.quality import quality_frame
+from leadwise.analysis.readings import Readings
+from leadwise.analysis.splits import split_frame
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
 from leadwise.errors import PlanError, right_one
@@ -30,7 +32,6 @@ from leadwise.run.stage import Work
 from leadwise.run.stage_names import CENSUS, DEVELOPMENT, evaluator_stage, masks_stage, policy_stage, search_stage
 from leadwise.store import read_tensors, write_tensors
 from leadwise.study.graph import seeds
-from leadwise.study.results import quality_frame, split_frame
 
 MASKS_FORMAT = "leadwise training allocations 1"
 IDENTITY = "cohort.json"

@@ -22,7 +22,7 @@ from leadwise.run.stage_names import (
 
 FIT = ("role:train", "role:validation")
 SELECTION = "role:selection"
-_FITTING, _SCORING = "leadwise.study.fitting", "leadwise.study.results"
+_FITTING, _SCORING = "leadwise.study.fitting", "leadwise.study.scoring"
 
 
 def scored(role: str, bundle: str, needs: tuple[str, ...] = ()) -> Stage:

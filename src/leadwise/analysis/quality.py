@@ -1,0 +1,32 @@
+"""How good evaluators are, with all leads and with random ones."""
+
+import numpy as np
+import pandas as pd
+
+from leadwise.analysis.readings import Readings
+from leadwise.cohort.cohort import Records
+from leadwise.evaluators.masks import frozen_masks, possible_masks
+from leadwise.leads import LEADS
+from leadwise.metrics import METRICS
+from leadwise.references import MATCHED_METRICS
+
+ALL_LEADS = " ".join(LEADS)
+
+
+def quality_frame(readings: Readings, records: Records) -> pd.DataFrame:
+    """``evaluator_quality.csv``: every evaluator with all leads, and under the frozen draw of random masks."""
+    everything = records.available
+    random = possible_masks(frozen_masks(len(records)), everything)
+    rows = []
+    for evaluator in readings.evaluators:
+        for leads, masks in ((ALL_LEADS, everything), ("random masks", random)):
+            (probabilities,) = readings.probabilities(evaluator, records, [masks])
+            estimates = readings.bootstrap.metrics(records, records.labels, {"": probabilities}, MATCHED_METRICS)
+            facts = {"role": records.role, "evaluator": evaluator, "leads": leads}
+            for metric in MATCHED_METRICS:
+                low, high = estimates["", metric].interval
+                rows.append(facts | {"metric": metric, "value": estimates["", metric].value, "lo": low, "hi": high})
+            for metric in ("auroc", "auprc"):
+                value = METRICS[metric](records.labels, probabilities, None)
+                rows.append(facts | {"metric": metric, "value": value, "lo": np.nan, "hi": np.nan})
+    return pd.DataFrame(rows)

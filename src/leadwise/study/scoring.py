@@ -1,0 +1,234 @@
+"""Every number of a study, from a frozen bundle and the records of one role. Nothing is fitted here.
+
+What is compared with what follows from the plan alone.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from leadwise.analysis.alignment import alignment_frame, choice_frame, modal_sets, policies_alignment_frame
+from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.calibration import calibration_frame, reliability_frame
+from leadwise.analysis.contrasts import OWN, Contrast, comparable, contrasts_frame, estimate_contrasts
+from leadwise.analysis.gaps import gaps_frame
+from leadwise.analysis.interactions import Interaction, estimate_interactions, interactions_frame
+from leadwise.analysis.paired import paired_frame
+from leadwise.analysis.patients import PatientEffects, effects_frame, overlap_frame, patient_effects, patients_frame
+from leadwise.analysis.quality import quality_frame
+from leadwise.analysis.readings import Readings, readings_frame
+from leadwise.analysis.splits import split_frame
+from leadwise.analysis.tidy import REFERENCE
+from leadwise.cohort.cohort import Records
+from leadwise.leads import LEADS
+from leadwise.policies.allocation import Allocation
+from leadwise.policies.rollout import allocate_budgets
+from leadwise.run.bundle import Bundle
+from leadwise.run.results import TABLES
+from leadwise.run.stage import Work
+from leadwise.store import write_csv
+
+
+def score_role(work: Work, role: str) -> None:
+    """Score a role with everything that was frozen. The receipt of this stage is the receipt of having looked."""
+    bundle = Bundle(work.study.plan_path.parent / "bundle")
+    cohort = bundle.open(work.study.cohort, role)
+    write_frames(work.out, RoleResults(bundle, cohort.role(role), work.scratch).frames())
+
+
+@dataclass
+class RoleResults:
+    """All results of one role, as frames by the name of their file."""
+
+    bundle: Bundle
+    records: Records
+    memory: Path
+    """Where readings are kept as they are made."""
+
+    def __post_init__(self) -> None:
+        plan = self.plan = self.bundle.plan
+        self.bootstrap = PatientBootstrap(self.records, plan.bootstrap.replicates, plan.bootstrap.seed)
+        self.readings = Readings(self.records, self.bundle.evaluators.values(), self.bootstrap, self.memory)
+        self.allocations: dict[tuple[str, int], Allocation] = {}
+        for name, policy in self.bundle.policies.items():
+            for allocation in allocate_budgets(policy, self.records, plan.budgets, self.readings.scorers):
+                self.allocations[name, allocation.k] = allocation
+        references = self.bundle.references.values()
+        self.compared = {key: comparable(each, references) for key, each in self.allocations.items()}
+        """Of the allocations, what is for records that have every reference's leads: those that are compared."""
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Every table, in an order in which what was read before serves what comes next."""
+        contrasts = self._contrasts()
+        interactions = self._interactions(contrasts)
+        pairs = [(pair.policies[0], pair.policies[1]) for pair in self.plan.pairs]
+        tables = {
+            "splits": split_frame([self.records]),
+            "resamples": self._resample(),
+            "left_out": self._left_out(),
+            "contrasts": contrasts_frame(contrasts),
+            "interactions": interactions_frame(interactions),
+            "gap_closed": gaps_frame(contrasts, pairs),
+            "paired": _joined(self._paired()),
+            "evaluator_quality": quality_frame(self.readings, self.records),
+            "calibration": _joined(self._calibration()),
+            "reliability": _joined(self._reliability()),
+            "alignment": _joined(self._alignment()),
+            "modal_sets": _joined(modal_sets(allocation) for allocation in self.allocations.values()),
+        }
+        effects = self._effects()
+        tables["patients"] = _joined(self._patients(effects))
+        tables["patient_effects"] = _joined(effects_frame(each) for several in effects for each in several)
+        tables["allocations"] = _joined(allocation_frame(each) for each in self.allocations.values())
+        tables["replicates"] = _joined(_replicates(contrasts, interactions))
+        tables["records"] = readings_frame(self.readings)  # last, because it lists what the others have used
+        return {name: TABLES[name].frame(rows) for name, rows in tables.items()}
+
+    def _resample(self) -> pd.DataFrame:
+        """``resamples.csv``: which draw of patients all intervals of the role share."""
+        plan, drawn = self.plan.bootstrap, self.bootstrap
+        facts = {"role": self.records.role, "patients": len(drawn.patients), "replicates": plan.replicates}
+        return pd.DataFrame([facts | {"seed": plan.seed, "sha256": drawn.sha256}])
+
+    def _left_out(self) -> pd.DataFrame:
+        """``left_out.csv``: at each k, the records that no contrast with a reference is about."""
+        rows = []
+        for k, compared in {k: each.records for (_, k), each in self.compared.items()}.items():
+            absent = self.records.select(~np.isin(self.records.rows, compared.rows))
+            fewer = absent.available.sum(axis=1) < k
+            reason = np.where(fewer, f"fewer than {k} leads", "lacks a lead of a reference")
+            rows.append(pd.DataFrame({"role": self.records.role, "k": k, "id": absent.ids, "reason": reason}))
+        return _joined(rows)
+
+    def _contrasts(self) -> list[Contrast]:
+        """Own references for every evaluator that has some; for the families of interactions, those that they name."""
+        found = []
+        for evaluator in self.bundle.references:
+            if evaluator in self.bundle.evaluators:
+                found += self._against(evaluator, OWN, evaluator, self.bundle.policies)
+        made: set[tuple[str, str, str]] = set()
+        for family in self.plan.interactions:
+            for evaluator in (family.evaluator, family.baseline):
+                if family.reference in (OWN, evaluator):
+                    continue
+                wanted = {(name, evaluator, family.reference) for name in family.policies} - made
+                found += self._against(family.reference, family.reference, evaluator, {name for name, *_ in wanted})
+                made |= wanted
+        return found
+
+    def _against(self, owner: str, reference: str, evaluator: str, policies: Container[str]) -> list[Contrast]:
+        """Contrasts with one evaluator's references, at the budgets that were searched for it."""
+        budgets = self.bundle.references[owner].budgets
+        allocations = [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
+        references = self.bundle.references.values()
+        return estimate_contrasts(self.readings, allocations, references, reference, evaluators=[evaluator])
+
+    def _interactions(self, contrasts: Sequence[Contrast]) -> list[Interaction]:
+        found = []
+        for family in self.plan.interactions:
+            of_family = [each for each in contrasts if each.allocation.policy in family.policies]
+            found += estimate_interactions(of_family, family.evaluator, family.baseline, family.reference)
+        return found
+
+    def _paired(self) -> Iterator[pd.DataFrame]:
+        for pair in self.plan.pairs:
+            yield paired_frame(self.readings, self._each_budget(pair.policies), evaluators=pair.evaluators)
+
+    def _each_budget(self, policies: Sequence[str]) -> list[tuple[Allocation, Allocation]]:
+        """The allocations of two policies at each budget."""
+        a, b = policies
+        return [(self.allocations[a, k], self.allocations[b, k]) for k in self.plan.budgets]
+
+    def _cells(self) -> Iterator[tuple[str, int, list[Allocation]]]:
+        """Each reader and budget that was searched for it, with what the studied policies chose there."""
+        for evaluator in self.plan.readers:
+            for k in self.plan.budgets:
+                if k in self.bundle.references[evaluator].budgets:
+                    yield evaluator, k, [self.compared[name, k] for name in self.plan.studied]
+
+    def _calibration(self) -> Iterator[pd.DataFrame]:
+        for evaluator, k, studied in self._cells():
+            leads = self.bundle.references[evaluator].best("ece", k)
+            yield calibration_frame(self.readings, evaluator, studied, leads)
+
+    def _reliability(self) -> Iterator[pd.DataFrame]:
+        for evaluator, k, studied in self._cells():
+            leads, records = self.bundle.references[evaluator].best("ece", k), studied[0].records
+            masks = [each.masks for each in studied] + [np.tile(leads.mask, (len(records), 1))]
+            probabilities = self.readings.probabilities(evaluator, records, masks)
+            arms = dict(zip((*self.plan.studied, REFERENCE), probabilities, strict=True))
+            curves = reliability_frame(records.labels, arms, records.label_names)
+            yield curves.assign(role=records.role, evaluator=evaluator, k=k)
+
+    def _effects(self) -> list[list[PatientEffects]]:
+        """Of each reader and budget, the effects of each studied policy."""
+        rankings = [each.first_lead for each in self.bundle.policies.values() if each.first_lead is not None]
+        effects = []
+        for evaluator, k, studied in self._cells():
+            leads = self.bundle.references[evaluator].best("nll", k)
+            effects.append([])
+            for name, allocation in zip(self.plan.studied, studied, strict=True):
+                first = self.bundle.policies[name].first_lead or (rankings[0] if rankings else None)
+                effects[-1].append(patient_effects(self.readings, evaluator, allocation, leads, first))
+        return effects
+
+    def _patients(self, effects: Iterable[list[PatientEffects]]) -> Iterator[pd.DataFrame]:
+        for several in effects:
+            yield from map(patients_frame, several)
+            yield from (overlap_frame(*both) for both in combinations(several, 2))
+
+    def _alignment(self) -> Iterator[pd.DataFrame]:
+        for (_, k), allocation in self.allocations.items():
+            yield choice_frame(self.bootstrap, allocation)
+            for evaluator in self.plan.readers:
+                references = self.bundle.references[evaluator]
+                if k in references.budgets:
+                    yield alignment_frame(self.bootstrap, allocation, references.best("nll", k), evaluator, "nll")
+        for pair in self.plan.pairs:
+            for both in self._each_budget(pair.policies):
+                yield policies_alignment_frame(self.bootstrap, *both)
+
+
+def allocation_frame(allocation: Allocation) -> pd.DataFrame:
+    """``allocations.parquet``: the leads of each record, in the order in which they were chosen."""
+    names = np.array(LEADS)
+    return pd.DataFrame(
+        {
+            "role": allocation.records.role,
+            "policy": allocation.policy,
+            "trained_on": allocation.trained_on,
+            "k": allocation.k,
+            "id": allocation.records.ids,
+            "leads": [" ".join(row) for row in names[allocation.order]],
+        }
+    )
+
+
+def _replicates(contrasts: Iterable[Contrast], interactions: Iterable[Interaction]) -> Iterator[pd.DataFrame]:
+    """``replicates.parquet``: the bootstrap values of every contrast, then of every interaction."""
+    named = [(each.key._asdict(), "delta", each.delta) for each in contrasts]
+    named += [(each.facts, "interaction", each.estimate) for each in interactions]
+    for facts, quantity, estimate in named:
+        values = estimate.replicates
+        yield pd.DataFrame({"replicate": np.arange(len(values)), quantity: values}).assign(**facts)
+
+
+def _joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """All rows, one after the other; there may be none."""
+    several = list(frames)
+    return pd.concat(several, ignore_index=True) if several else pd.DataFrame()
+
+
+def write_frames(directory: Path, frames: Mapping[str, pd.DataFrame]) -> None:
+    """Tables as CSV and Parquet; what has a row for every record as Parquet only."""
+    for name, frame in frames.items():
+        # numbers among lead names are text in Parquet, whose columns have one type
+        mixed = [str(column) for column, cells in frame.items() if cells.dtype == object]
+        one_type = frame.assign(**{column: frame[column].map(str, na_action="ignore") for column in mixed})
+        one_type.to_parquet(directory / f"{name}.parquet", index=False)
+        if name not in TABLES or not TABLES[name].large:
+            write_csv(frame, directory / f"{name}.csv")
