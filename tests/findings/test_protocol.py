@@ -15,21 +15,15 @@ from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
 from leadwise.study.execute import evaluate_bundle
 from receipts import chained, receipt_facts
-from study.test_run import finished_run
 
 Receipts = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
-
-
 @pytest.fixture
-def run(sound: Path, tmp_path: Path) -> Path:
+def run(finished: Path, tmp_path: Path) -> Path:
     """A copy to be broken; artifacts and cohort are not looked at."""
     ignored = shutil.ignore_patterns("artifacts", "cohort-160-3", "figures")
-    return Path(shutil.copytree(sound, tmp_path / "run", ignore=ignored))
+    return Path(shutil.copytree(finished, tmp_path / "run", ignore=ignored))
 
 
 def checks(run: Path, **changed: Any) -> dict[int, Check]:
@@ -73,14 +67,14 @@ def first(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_sound_run_passes(sound: Path) -> None:
-    found = checks(sound)
+def test_a_sound_run_passes(finished: Path) -> None:
+    found = checks(finished)
     assert list(found) == list(range(1, 15))
     assert {number: check.state for number, check in found.items() if check.state != "passed"} == {
         13: "not applicable"  # its plan has no hypotheses
     }
     assert all(check.title and check.explanation and check.detail.endswith(".") for check in found.values())
-    contents = RunContents.read(sound)
+    contents = RunContents.read(finished)
     assert contents.history.head in found[2].detail
     assert contents.bundle.sha256 in found[10].detail
     for row in contents.results["resamples"].itertuples():
@@ -368,10 +362,10 @@ def test_14_training_on_a_scored_role(run: Path, role: str) -> None:
     assert f"was given the {role} role" in found[14].detail
 
 
-def test_a_bundle_from_elsewhere_was_fitted_elsewhere(sound: Path, tmp_path: Path) -> None:
-    evaluate_bundle(sound / "bundle", sound / "cohort-160-3", tmp_path / "out", "audit")
+def test_a_bundle_from_elsewhere_was_fitted_elsewhere(finished: Path, tmp_path: Path) -> None:
+    evaluate_bundle(finished / "bundle", finished / "cohort-160-3", tmp_path / "out", "audit")
     found = checks(tmp_path / "out")
     assert failing(found) == set()
     assert {number for number, check in found.items() if check.state == "not applicable"} == {4, 13, 14}
-    evaluate_bundle(sound / "bundle", sound / "cohort-160-3", tmp_path / "out", "audit")
+    evaluate_bundle(finished / "bundle", finished / "cohort-160-3", tmp_path / "out", "audit")
     assert failing(checks(tmp_path / "out")) == set(), "asked again, it finds what it has done"

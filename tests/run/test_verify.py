@@ -23,13 +23,12 @@ from leadwise.run.verify import verify
 from leadwise.store import file_sha256
 from leadwise.study.status import run_status
 from receipts import chained, receipt_facts
-from study.test_run import finished_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; every test puts back what it changes."""
-    return Path(shutil.copytree(finished_run(tmp_path_factory), tmp_path_factory.mktemp("verify") / "run"))
+    return Path(shutil.copytree(finished, tmp_path_factory.mktemp("verify") / "run"))
 
 
 def flip(file: Path, at: int = -2) -> bytes:

@@ -1,6 +1,5 @@
 """The tables of a study: their columns, how many rows the plan implies, and their numbers from the records alone."""
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -8,13 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leadwise.cohort.cohort import Records
-from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
-from leadwise.run.bundle import Bundle
-from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, RoleResults, write_frames
-from study.test_run import finished_run
+from leadwise.study.results import ALIGNED, INTERACTIONS, PAIRS, PARQUET_ONLY, write_frames
+from runs import gapped_results
 
 POLICIES = 7
 BUDGETS, SEARCHED = (2, 4), (2,)  # of the plan; those for which the strong evaluator was searched
@@ -37,8 +33,8 @@ COLUMNS = {
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory) / "results"
+def results(finished: Path) -> Path:
+    return finished / "results"
 
 
 @pytest.fixture(scope="module")
@@ -137,19 +133,6 @@ def test_every_contrast_can_be_recomputed_from_allocations_and_readings(
         b = metric_of(tables, row.role, row.evaluator, fixed, row.metric)
         np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
         assert row.lo <= row.hi
-
-
-def gapped_results(run: Path, memory: Path) -> tuple[Records, dict[str, pd.DataFrame]]:
-    """The audit role, in which some records lack leads, and its tables by the bundle of a run."""
-    bundle = Bundle(run / "bundle")
-    cohort = read_ptbxl(run / "cohort-160-3", bundle.plan.cohort_roles())
-    missing, rows = cohort.missing.copy(), cohort["audit"].rows
-    for row, leads in zip(rows, ("I II III aVR aVL aVF V1 V2 V3 V4 V5", *LEADS[:9]), strict=False):
-        missing[row, list(LeadSet.parse(leads).indices)] = 1000
-    records = replace(cohort, missing=missing)["audit"]
-    frames = RoleResults(bundle, records, memory).frames()
-    frames["references"] = pd.concat([each.frame for each in bundle.references.values()], ignore_index=True)
-    return records, frames
 
 
 def test_records_that_lack_leads_are_in_neither_arm_and_listed(results: Path, tmp_path: Path) -> None:

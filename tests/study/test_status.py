@@ -14,16 +14,11 @@ from leadwise.run.stage import OUTPUTS, Runner, Stage, Work
 from leadwise.study.execute import evaluate_bundle, run_study
 from leadwise.study.status import run_status
 from receipts import receipt_facts
-from study.test_run import PLAN, finished_run, planned
+from runs import PLAN, planned
 
 LAST = {"freeze", "audit", "evaluation"}
 FROM_POLICIES = {"cohort-state", "training-allocations", "mask-robust", "development"} | LAST
 POLICIES = {"ecg-on-demand", "mga", "ccga", "strong-mga"}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -140,7 +140,7 @@ class LearnedPolicy(ABC):
         self.unit_ = 1.0
 
     @classmethod
-    def make(cls, settings: LearnedSettings, material: Material) -> Self:
+    def make(cls, settings: LearnedSettings, material: Material) -> "LearnedPolicy":
         """Train one."""
         policy = cls(
             material.evaluators[settings.target],
@@ -166,7 +166,7 @@ class LearnedPolicy(ABC):
         policy = cls(target, LEADS, states=states, own=settings.own, network=network)
         return {"state": (states, lambda: policy.fit(train, validation))}
 
-    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> Self:
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "LearnedPolicy":
         """Learn from the train role; the validation role says when to stop.
 
         In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
@@ -240,7 +240,7 @@ class LearnedPolicy(ABC):
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
-    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> Self:
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "LearnedPolicy":
         """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
