@@ -81,6 +81,7 @@ def already_trained(plan: Plan, cohort: Cohort | None) -> set[str]:
 
 def calibrate(plan: Plan) -> dict[str, float]:
     """Seconds that a unit of each kind of work takes here, and the network's number of parameters."""
+    from leadwise.evaluators.devices import keep_freed_memory
     from leadwise.evaluators.masked_resnet.training import Training
 
     recipe, repeats = plan.strong.recipe, plan.controlled.repeats
@@ -99,6 +100,7 @@ def calibrate(plan: Plan) -> dict[str, float]:
     # batch statistics of its own would take longer than all the rest, and change no time of reading
     plain = recipe.model_copy(update={"norm_batches": 0})
     training = Training(train, validation, recipe=plain, widths=tuple(plan.strong.widths))
+    keep_freed_memory()  # as a training does
     rows = np.arange(-(-recipe.batch // 4))  # a part of a batch takes its part of the time
     for kind, training.epoch in (("crop step", 0), ("whole step", recipe.epochs - 1)):
         training.learn(rows)  # the first step also fetches memory

@@ -90,22 +90,20 @@ class TorchEngine:
     ) -> Float32[np.ndarray, "n l"]:
         import torch
 
-        def read(start: int) -> Any:
+        from leadwise.evaluators.devices import one_thread
+
+        def read(start: int) -> Float32[np.ndarray, "m l"]:
             part = slice(start, start + BATCH)
             with torch.inference_mode():
                 here = (torch.from_numpy(array[part]).to(self.device) for array in (signals, masks))
                 return self.network(*here).float().cpu().numpy()
 
         starts = range(0, len(signals), BATCH)
-        cores = torch.get_num_threads()
-        if self.device.type != "cpu" or cores == 1 or len(starts) == 1:
+        if self.device.type != "cpu" or torch.get_num_threads() == 1 or len(starts) == 1:
             return np.concatenate([read(start) for start in starts])
-        torch.set_num_threads(1)
-        try:
-            with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                return np.concatenate(list(pool.map(read, starts)))
-        finally:
-            torch.set_num_threads(cores)
+        # a thread for each batch instead of several within one; each worker of the pool must be told, too
+        with one_thread() as cores, ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return np.concatenate(list(pool.map(read, starts)))
 
 
 class OpenVINOEngine:
@@ -124,11 +122,15 @@ class OpenVINOEngine:
     ) -> Float32[np.ndarray, "n l"]:
         whole = len(signals) // BATCH * BATCH
         logits = np.empty((len(signals), self.network.last.out_features), dtype=np.float32)
+
+        def store(request: Any, here: slice) -> None:
+            logits[here] = request.get_output_tensor(0).data
+
         for size, part in ((BATCH, range(0, whole, BATCH)), (1, range(whole, len(signals)))):
             if not part:
                 continue
             queue = self._queue(size, signals.shape[2])
-            queue.set_callback(_writer(logits))
+            queue.set_callback(store)
             for start in part:
                 here = slice(start, start + size)
                 queue.start_async({0: signals[here], 1: masks[here]}, here)
@@ -148,15 +150,6 @@ class OpenVINOEngine:
             compiled = openvino_core().compile_model(openvino_graph(self.network, size, length), "CPU", settings)
             self._queues[size, length] = openvino.AsyncInferQueue(compiled, 2 * cores)
         return self._queues[size, length]
-
-
-def _writer(logits: Float32[np.ndarray, "n l"]) -> Any:
-    """What stores an answer where it belongs, as soon as it is there."""
-
-    def write(request: Any, here: slice) -> None:
-        logits[here] = request.get_output_tensor(0).data
-
-    return write
 
 
 def openvino_graph(network: "MaskedResNet1D", size: int, length: int) -> Any:

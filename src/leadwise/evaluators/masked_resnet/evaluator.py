@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, right_one
 from leadwise.evaluators.contract import check_facts, register_evaluator
 from leadwise.evaluators.masked_resnet.engines import BATCH, Engine, build_engine
+from leadwise.evaluators.masked_resnet.standardisation import standardise
 from leadwise.store import check_tensors, read_format, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
@@ -111,13 +112,9 @@ class NetworkEvaluator:
             if not all(isinstance(width, int) and width > 0 for width in settings["widths"]):
                 raise ValueError(f"widths are {settings['widths']}, where numbers of channels are due")
             with torch.device("meta"):  # shapes without memory, however many channels a file claims
-                state = MaskedResNet1D(len(settings["labels"]), settings["widths"]).state_dict()
+                state = MaskedResNet1D(len(settings["labels"]), settings["widths"]).weights()
             due: dict[str, tuple[str, tuple[int, ...]]] = {"mean": ("<f8", (12,)), "scale": ("<f8", (12,))}
-            due |= {
-                f"weights.{name}": ("<f2", tuple(value.shape))
-                for name, value in state.items()
-                if value.is_floating_point()
-            }
+            due |= {f"weights.{name}": ("<f2", tuple(value.shape)) for name, value in state.items()}
             check_tensors(tensors, due)
             for name, value in tensors.items():
                 if name.endswith("running_var") and (value < 0).any():
@@ -145,9 +142,7 @@ class NetworkEvaluator:
 
     def standardised(self, signals: Float[np.ndarray, "n 12 t"]) -> Float32[np.ndarray, "n 12 t"]:
         """Signals in mV, in deviations from each lead's mean."""
-        z = signals - self.mean.astype(np.float32)[:, None]
-        z /= self.scale.astype(np.float32)[:, None]
-        return z
+        return standardise(signals, self.mean, self.scale)
 
     def _read(self, z: Float32[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Float64[np.ndarray, "n l"]:
         """Probabilities from standardised signals, of which it may make what it wants."""
@@ -160,10 +155,11 @@ class NetworkEvaluator:
         return build_engine(self.network(), self.engine, self.device)
 
 
-def half_precision(name: str, weights: Mapping[str, Float32[np.ndarray, "..."]]) -> Weights:
-    """The weights of a network as they are kept."""
+def half_precision(name: str, network: "MaskedResNet1D") -> Weights:
+    """The weights of a network, rounded to half precision as they are kept."""
     rounded = {}
-    for key, weight in weights.items():
+    for key, tensor in network.weights().items():
+        weight = tensor.cpu().numpy()
         with np.errstate(over="ignore"):
             rounded[key] = weight.astype(np.float16)
         if not np.isfinite(rounded[key]).all():
