@@ -1,4 +1,4 @@
-"""What computes a network's logits: torch on any device, or OpenVINO on a CPU.
+"""Engines that compute a network's logits: torch on any device, or OpenVINO on a CPU.
 
 Both are given the same folded weights, compute in float32, and agree within 1e-5 in probability. On a CPU both read
 `BATCH` recordings at a time on one thread for each core: a recording's activations then stay in that core's cache, and
@@ -7,10 +7,11 @@ no core waits for another within a layer.
 
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -28,13 +29,8 @@ BATCH = 32
 ENGINES = ("auto", "torch", "openvino")
 
 
-@runtime_checkable
-class Engine(Protocol):
-    """Logits from standardised signals with unobserved leads zero, and masks of zeros and ones."""
-
-    def __call__(
-        self, signals: Float32[np.ndarray, "n 12 t"], masks: Float32[np.ndarray, "n 12"]
-    ) -> Float32[np.ndarray, "n l"]: ...
+Engine = Callable[[Float32[np.ndarray, "n 12 t"], Float32[np.ndarray, "n 12"]], Float32[np.ndarray, "n l"]]
+"""Logits from standardised signals with unobserved leads zero, and masks of zeros and ones."""
 
 
 def build_engine(network: "MaskedResNet1D", engine: str = "auto", device: str = "auto") -> Engine:

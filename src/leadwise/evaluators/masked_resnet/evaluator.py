@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -25,51 +26,38 @@ if TYPE_CHECKING:
 FORMAT = "leadwise network evaluator 1"
 
 KEPT_BYTES = 2**30
-"""Up to so much, signals are standardised once and kept."""
+"""Standardised signals are kept up to this size; larger ones are standardised batch by batch."""
 
 Weights = dict[str, Float16[np.ndarray, "..."]]
 
 
+@dataclass(eq=False, repr=False)
 class NetworkEvaluator:
     """A `MaskedResNet1D` that reads standardised leads, on whatever engine this machine has.
 
     Weights are half precision, so that what ships is what was measured; arithmetic is in float32, the sigmoid in
     float64. `leadwise.evaluators.masked_resnet.training.train_network` makes one.
-
-    Parameters
-    ----------
-    name
-        How it is called in results.
-    labels, sampling_rate
-        Of the cohort that it was trained on.
-    widths
-        Channels of the network's stages.
-    mean, scale
-        Of each lead's samples in mV, over the training role.
-    weights
-        The network's state.
-    facts
-        What is known about the training, kept with the weights.
-    engine, device
-        What computes; see `leadwise.evaluators.masked_resnet.engines`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        labels: Sequence[str],
-        sampling_rate: float,
-        widths: Sequence[int],
-        mean: Float64[np.ndarray, " 12"],
-        scale: Float64[np.ndarray, " 12"],
-        weights: Weights,
-        facts: dict[str, Any],
-        engine: str = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.name, self.labels, self.sampling_rate, self.widths = name, tuple(labels), sampling_rate, tuple(widths)
-        self.mean, self.scale, self.weights, self.facts = mean, scale, weights, facts
-        self.engine, self.device = engine, device
+    name: str
+    """Its name in results."""
+    labels: Sequence[str]
+    sampling_rate: float
+    """Like the labels, that of the cohort that it was trained on."""
+    widths: Sequence[int]
+    """Channels of the network's stages."""
+    mean: Float64[np.ndarray, " 12"]
+    scale: Float64[np.ndarray, " 12"]
+    """Mean and deviation of each lead's samples in mV, over the training role."""
+    weights: Weights
+    facts: dict[str, Any]
+    """Everything known about the training, kept with the weights."""
+    engine: str = "auto"
+    device: str = "auto"
+    """Where it computes, and with which of the engines in `leadwise.evaluators.masked_resnet.engines`."""
+
+    def __post_init__(self) -> None:
+        self.labels, self.widths = tuple(self.labels), tuple(self.widths)
 
     def network(self) -> "MaskedResNet1D":
         """The network itself, in float32, ready to read."""
@@ -88,7 +76,7 @@ class NetworkEvaluator:
         return self._read(self.standardised(signals), masks)
 
     def prepare(self, records: Records) -> "_PreparedNetwork":
-        """The records, with an engine at hand."""
+        """The records, standardised for many readings."""
         return _PreparedNetwork(self, records)
 
     def save(self, path: Path) -> None:
@@ -125,8 +113,7 @@ class NetworkEvaluator:
 
     def on(self, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
         """The same evaluator, computed by another engine."""
-        settings = {name: getattr(self, name) for name in (*_SETTINGS, "mean", "scale", "weights")}
-        return NetworkEvaluator(**settings, engine=engine, device=device)
+        return replace(self, engine=engine, device=device)
 
     @property
     def sha256(self) -> str:
@@ -145,7 +132,7 @@ class NetworkEvaluator:
         return standardise(signals, self.mean, self.scale)
 
     def _read(self, z: Float32[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Float64[np.ndarray, "n l"]:
-        """Probabilities from standardised signals, of which it may make what it wants."""
+        """Probabilities from standardised signals, which it overwrites."""
         observed = masks.astype(np.float32)
         z *= observed[..., None]
         return expit(self._engine(z, observed).astype(np.float64))
