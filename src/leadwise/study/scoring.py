@@ -170,7 +170,7 @@ class RoleResults:
     def _effects(self) -> list[list[PatientEffects]]:
         """Of each reader and budget, the effects of each studied policy."""
         rankings = [each.first_lead for each in self.bundle.policies.values() if each.first_lead is not None]
-        effects = []
+        effects: list[list[PatientEffects]] = []
         for evaluator, k, studied in self._cells():
             leads = self.bundle.references[evaluator].best("nll", k)
             effects.append([])
