@@ -56,6 +56,20 @@ def controlled(small_cohort: "Cohort") -> "LogisticEvaluator":
     return LogisticEvaluator().fit(small_cohort["train"])
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a finished run of `runs.PLAN`; never change it, copy it."""
+    from leadwise.study.execute import run_study
+    from runs import PLAN
+
+    home = tmp_path_factory.mktemp("tiny-study")
+    (home / "plan.toml").write_text(PLAN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEADWISE_CACHE", str(home / "cache"))
+        run_study(home / "plan.toml", home / "run")
+    return home / "run"
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's cache."""

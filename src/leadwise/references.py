@@ -22,6 +22,7 @@ from leadwise.evaluators.contract import evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import CLINICAL_SETS, LeadSet, bits_masks, lead_names, mask_bits, subsets
 from leadwise.metrics import CLIP, Labels, bin_of
+from leadwise.notebook import html_table
 from leadwise.progress import progress
 from leadwise.store import atomic_file, text_of_csv, write_csv
 
@@ -58,6 +59,16 @@ class References:
     def __repr__(self) -> str:
         best = "; ".join(f"{k}: {self.best('nll', k)}" for k in self.budgets)
         return f"<References of {self.evaluator}, best by NLL for each k: {best}>"
+
+    def _repr_html_(self) -> str:
+        """The best lead set for each budget and metric, with its value."""
+        rows = []
+        for k in self.budgets:
+            best = (self.ranking(metric, k).iloc[0] for metric in MATCHED_METRICS)
+            each = [f"{row['leads']}: {row[metric]:.4f}" for metric, row in zip(MATCHED_METRICS, best, strict=True)]
+            rows.append([k, *each, int((self.candidates["k"] == k).sum())])
+        columns = ("k", *(f"best {metric}" for metric in MATCHED_METRICS), "candidates")
+        return html_table(f"References of {self.evaluator}", columns, rows)
 
     def best(self, metric: str, k: int) -> LeadSet:
         """The reference for a metric and a budget."""

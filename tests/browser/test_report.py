@@ -16,8 +16,6 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from study.test_run import finished_run
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt-get install chromium brings it)")
 
@@ -37,8 +35,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory) / "report.html"
+def report(finished: Path) -> Path:
+    return finished / "report.html"
 
 
 class Opened:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from leadwise.cli.info import _capability, _threads
-from study.test_run import finished_run
 
-HEAVY = {"torch", "matplotlib", "jinja2", "openvino", "onnx", "onnxruntime", "scipy", "sklearn", "wfdb"}
+HEAVY = {"torch", "matplotlib", "jinja2", "openvino", "onnx", "onnxruntime", "scipy", "sklearn", "wfdb", "pandas"}
 PROGRAM = """
 import atexit, sys
 atexit.register(lambda: print("loaded:", *sys.modules))
@@ -26,32 +25,25 @@ def loaded_by(*words: object) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
-
-
 @pytest.mark.parametrize("verb", ["status", "verify"])
-def test_what_looks_at_a_run_is_light(verb: str, run: Path) -> None:
-    loaded = loaded_by(verb, run)
+def test_what_looks_at_a_run_is_light(verb: str, finished: Path) -> None:
+    loaded = loaded_by(verb, finished)
     assert "leadwise.run.history" in loaded
     assert not loaded & HEAVY
 
 
-def test_verifying_a_bundle_is_light(run: Path) -> None:
-    assert not loaded_by("verify", run / "bundle") & (HEAVY | {"pandas"})
+def test_verifying_a_bundle_is_light(finished: Path) -> None:
+    assert not loaded_by("verify", finished / "bundle") & HEAVY
 
 
 def test_info_is_light() -> None:
-    assert not loaded_by("info") & (HEAVY | {"pandas"})
+    assert not loaded_by("info") & HEAVY
 
 
-def test_the_capability_is_what_torch_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_capability_is_what_torch_finds() -> None:
     import torch
 
     assert _capability() == torch.backends.cpu.get_cpu_capability()
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
-    assert _capability() == "AVX2"
 
 
 def test_threads_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

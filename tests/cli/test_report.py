@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_run import Verb, leadwise, said
+from cli.answers import Verb, said
 from leadwise.run.ledger import Ledger
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
-from study.test_run import PLAN, finished_run
-
-__all__ = ["leadwise"]  # a fixture
+from runs import PLAN
 
 
 @pytest.fixture
-def run(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished_run(tmp_path_factory), tmp_path / "run"))
+def run(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 def test_a_lost_report_is_made_again(leadwise: Verb, run: Path) -> None:

@@ -3,39 +3,19 @@
 import json
 import os
 import shutil
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from leadwise.study.stages import stages
 
-from leadwise.cli import main
+from cli.answers import Verb, said
 from leadwise.run import stage
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner
 from leadwise.study.execute import find_plan
-
-Verb = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def leadwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Verb:
-    """Run ``leadwise WORDS`` in this process; returns exit code, standard output and standard error."""
-    monkeypatch.delenv("LEADWISE_PTBXL", raising=False)
-
-    def run(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["leadwise", *map(str, words)])
-        with pytest.raises(SystemExit) as exited:
-            main()
-        out, err = capsys.readouterr()
-        code = exited.value.code
-        return code if isinstance(code, int) else 0, out, err
-
-    return run
 
 
 @pytest.fixture
@@ -44,15 +24,6 @@ def plan(tmp_path: Path) -> Path:
     path = tmp_path / "plan.toml"
     path.write_text('title = "mine"\nstrong = {recipe = {batch = 8}}\nmask_robust = {recipe = {batch = 8}}\n')
     return path
-
-
-def said(answer: tuple[int, str, str], sentence: str) -> None:
-    """One sentence and exit code 2."""
-    code, out, err = answer
-    assert (code, out) == (2, "")
-    assert err.startswith("leadwise: ")
-    assert sentence in err
-    assert err.count("\n") == 1
 
 
 def test_ptbxl_must_be_somewhere(leadwise: Verb, plan: Path, tmp_path: Path) -> None:

@@ -15,21 +15,15 @@ from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
 from leadwise.study.execute import evaluate_bundle
 from receipts import chained, receipt_facts
-from study.test_run import finished_run
 
 Receipts = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
-
-
 @pytest.fixture
-def run(sound: Path, tmp_path: Path) -> Path:
+def run(finished: Path, tmp_path: Path) -> Path:
     """A copy to be broken; artifacts and cohort are not looked at."""
     ignored = shutil.ignore_patterns("artifacts", "cohort-160-3", "figures")
-    return Path(shutil.copytree(sound, tmp_path / "run", ignore=ignored))
+    return Path(shutil.copytree(finished, tmp_path / "run", ignore=ignored))
 
 
 def checks(run: Path, **changed: Any) -> dict[int, Check]:
@@ -73,14 +67,14 @@ def first(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_sound_run_passes(sound: Path) -> None:
-    found = checks(sound)
+def test_a_sound_run_passes(finished: Path) -> None:
+    found = checks(finished)
     assert list(found) == list(range(1, 15))
     assert {number: check.state for number, check in found.items() if check.state != "passed"} == {
         13: "not applicable"  # its plan has no hypotheses
     }
     assert all(check.title and check.explanation and check.detail.endswith(".") for check in found.values())
-    contents = RunContents.read(sound)
+    contents = RunContents.read(finished)
     assert contents.history.head in found[2].detail
     assert contents.bundle.sha256 in found[10].detail
     for row in contents.results["resamples"].itertuples():
@@ -122,8 +116,8 @@ def test_2_a_broken_ledger(run: Path, how: str) -> None:
 
 def scoring_first(receipts: Receipts) -> Receipts:
     """The audit begins before the freeze."""
-    looked = [each for each in receipts if each.get("stage") == "audit"]
-    return looked + [each for each in receipts if each.get("stage") != "audit"]
+    looked = [each for each in receipts if each.get("stage") == "score/audit"]
+    return looked + [each for each in receipts if each.get("stage") != "score/audit"]
 
 
 def test_3_scoring_before_any_freeze(run: Path) -> None:
@@ -138,7 +132,7 @@ def test_3_looking_with_an_earlier_bundle(run: Path, role: str, state: str) -> N
 
     def earlier(receipts: Receipts) -> Receipts:
         (freeze,) = [each for each in receipts if (each["event"], each.get("stage")) == ("end", "freeze")]
-        looked = [each for each in receipts if each.get("stage") == role]
+        looked = [each for each in receipts if each.get("stage") == f"score/{role}"]
         other = freeze | {"outputs": freeze["outputs"] | {"bundle.json": "0" * 64}}
         return [other, *looked, *receipts]
 
@@ -151,33 +145,33 @@ def test_3_looking_with_an_earlier_bundle(run: Path, role: str, state: str) -> N
 def test_4_references_chosen_elsewhere(run: Path) -> None:
     def peeking(receipts: Receipts) -> Receipts:
         (search,) = [
-            each for each in receipts if (each["event"], each.get("stage")) == ("begin", "references-strong-2")
+            each for each in receipts if (each["event"], each.get("stage")) == ("begin", "references/strong/2")
         ]
         search["inputs"]["role:validation"] = "0" * 64
         return receipts
 
     found = with_ledger(run, peeking)
     assert failing(found) == {4}
-    assert "references-strong-2" in found[4].detail
-    assert "read selection and validation" in found[4].detail
+    assert "references/strong/2" in found[4].detail
+    assert "read selection, validation" in found[4].detail
 
 
 def test_4_and_14_without_any_fitting(run: Path) -> None:
-    kept = ("freeze", "audit", "evaluation")
-    found = with_ledger(run, lambda receipts: [each for each in receipts if each.get("stage", "audit") in kept])
+    kept = ("freeze", "score/audit", "score/evaluation")
+    found = with_ledger(run, lambda receipts: [each for each in receipts if each.get("stage", "freeze") in kept])
     assert failing(found) == {4}, "freezing is a stage that is given no role"
     assert found[4].detail == "The ledger tells of no search for references."
 
 
 def test_5_fitting_after_the_freeze(run: Path) -> None:
     def late(receipts: Receipts) -> Receipts:
-        fitted = [each for each in receipts if each.get("stage") == "mga"]
-        at = next(i for i, each in enumerate(receipts) if each.get("stage") == "evaluation")
+        fitted = [each for each in receipts if each.get("stage") == "policy/mga"]
+        at = next(i for i, each in enumerate(receipts) if each.get("stage") == "score/evaluation")
         return [*receipts[:at], *fitted, *receipts[at:]]
 
     found = with_ledger(run, late)
     assert failing(found) == {5}
-    assert found[5].detail.startswith("mga was begun after the freeze (receipt ")
+    assert found[5].detail.startswith("policy/mga was begun after the freeze (receipt ")
 
 
 @pytest.mark.parametrize("leads", ["V6", "V6 V6", "V6 V7", "V6 I II III"])
@@ -358,20 +352,20 @@ def test_13_no_freeze_before_the_scoring(run: Path, hypothesis: Hypothesis) -> N
 @pytest.mark.parametrize("role", ["audit", "evaluation"])
 def test_14_training_on_a_scored_role(run: Path, role: str) -> None:
     def peeking(receipts: Receipts) -> Receipts:
-        (begin,) = [each for each in receipts if (each["event"], each.get("stage")) == ("begin", "mga")]
+        (begin,) = [each for each in receipts if (each["event"], each.get("stage")) == ("begin", "policy/mga")]
         begin["inputs"][f"role:{role}"] = "0" * 64
         return receipts
 
     found = with_ledger(run, peeking)
     assert failing(found) == {14}
-    assert found[14].detail.startswith("mga (receipt ")
+    assert found[14].detail.startswith("policy/mga (receipt ")
     assert f"was given the {role} role" in found[14].detail
 
 
-def test_a_bundle_from_elsewhere_was_fitted_elsewhere(sound: Path, tmp_path: Path) -> None:
-    evaluate_bundle(sound / "bundle", sound / "cohort-160-3", tmp_path / "out", "audit")
+def test_a_bundle_from_elsewhere_was_fitted_elsewhere(finished: Path, tmp_path: Path) -> None:
+    evaluate_bundle(finished / "bundle", finished / "cohort-160-3", tmp_path / "out", "audit")
     found = checks(tmp_path / "out")
     assert failing(found) == set()
     assert {number for number, check in found.items() if check.state == "not applicable"} == {4, 13, 14}
-    evaluate_bundle(sound / "bundle", sound / "cohort-160-3", tmp_path / "out", "audit")
+    evaluate_bundle(finished / "bundle", finished / "cohort-160-3", tmp_path / "out", "audit")
     assert failing(checks(tmp_path / "out")) == set(), "asked again, it finds what it has done"

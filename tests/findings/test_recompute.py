@@ -5,20 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from leadwise.report.methods import describe_methods
 
 from leadwise.findings.recompute import recomputed_cell
+from leadwise.report.prose.methods import describe_methods
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis
 from leadwise.study.scoring import write_frames
-from study.test_run import finished_run
-from study.test_scoring import gapped_results
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
+from runs import gapped_results
 
 
 def asking(run: Path, **facts: Any) -> RunContents:
@@ -41,23 +35,23 @@ def asking(run: Path, **facts: Any) -> RunContents:
     ],
 )
 def test_every_kind_of_cell_comes_out_again(
-    run: Path, policy: str, evaluator: str, baseline: str, reference: str, k: int, metric: str
+    finished: Path, policy: str, evaluator: str, baseline: str, reference: str, k: int, metric: str
 ) -> None:
     pair = {"evaluator": evaluator, "baseline": baseline, "reference": reference}
-    found = recomputed_cell(asking(run, policies=[policy], budgets=[k], metrics=[metric], **pair))
+    found = recomputed_cell(asking(finished, policies=[policy], budgets=[k], metrics=[metric], **pair))
     assert found is not None
     place, problems = found
     assert place.endswith(f"at k = {k}, evaluation role")
     assert problems == []
 
 
-def test_cells_come_out_again_where_records_were_left_out(run: Path, tmp_path: Path) -> None:
-    _, frames = gapped_results(run, tmp_path)
+def test_cells_come_out_again_where_records_were_left_out(finished: Path, tmp_path: Path) -> None:
+    _, frames = gapped_results(finished, tmp_path)
     (tmp_path / "results").mkdir()
     write_frames(tmp_path / "results", frames)
     for evaluator, reference, k in (("strong", "own", 2), ("mask-robust", "controlled", 4)):
         pair = {"evaluator": evaluator, "baseline": "controlled", "reference": reference}
-        contents = asking(run, policies=["mga"], budgets=[k], metrics=["nll"], **pair)
+        contents = asking(finished, policies=["mga"], budgets=[k], metrics=["nll"], **pair)
         gapped = replace(contents, directory=RunDirectory(tmp_path), results=Frames(tmp_path / "results"))
         found = recomputed_cell(gapped)
         assert found is not None
@@ -66,6 +60,7 @@ def test_cells_come_out_again_where_records_were_left_out(run: Path, tmp_path: P
         assert f"{(frames['left_out']['k'] == k).sum()} of the audit role at k = {k}" in methods
 
 
-def test_what_is_not_there_cannot_be_recomputed(run: Path) -> None:
+def test_what_is_not_there_cannot_be_recomputed(finished: Path) -> None:
     facts: dict[str, Any] = {"policies": ["mga"], "evaluator": "strong", "baseline": "controlled", "metrics": ["nll"]}
-    assert recomputed_cell(asking(run, budgets=[4], **facts)) is None, "the strong evaluator was not searched there"
+    contents = asking(finished, budgets=[4], **facts)
+    assert recomputed_cell(contents) is None, "the strong evaluator was not searched there"

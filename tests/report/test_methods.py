@@ -13,12 +13,11 @@ from leadwise.run.contents import RunContents
 from leadwise.run.history import History
 from leadwise.run.ledger import End, Receipt
 from leadwise.run.plan import Plan
-from study.test_run import finished_run
 
 
 @pytest.fixture(scope="module")
-def contents(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
-    return RunContents.read(finished_run(tmp_path_factory))
+def contents(finished: Path) -> RunContents:
+    return RunContents.read(finished)
 
 
 def with_plan(contents: RunContents, changed: Mapping[str, Any]) -> RunContents:

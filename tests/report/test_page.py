@@ -33,7 +33,6 @@ from leadwise.run.ledger import read_receipts
 from leadwise.store import file_sha256
 from leadwise.study.scoring import write_frames
 from receipts import SOFTWARE, history
-from study.test_run import finished_run
 
 HYPOTHESES = """
 [[hypotheses]]
@@ -108,9 +107,9 @@ def read(run: Path) -> Read:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(finished: Path) -> Path:
     """A finished run with its report; never change it."""
-    return finished_run(tmp_path_factory)
+    return finished
 
 
 @pytest.fixture(scope="module")

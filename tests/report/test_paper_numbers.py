@@ -18,12 +18,11 @@ from leadwise.findings.paper import published_frame, read_published
 from leadwise.report.tables import ReportTable, report_tables
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import read_plan
-from study.test_run import finished_run
 
 
 @pytest.fixture(scope="module")
-def synthetic(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
-    return RunContents.read(finished_run(tmp_path_factory))
+def synthetic(finished: Path) -> RunContents:
+    return RunContents.read(finished)
 
 
 def as_published(synthetic: RunContents, roles: tuple[str, ...] = ("audit", "evaluation")) -> RunContents:

@@ -13,15 +13,14 @@ from leadwise.findings.paper import read_published
 from leadwise.report.tables import TABLES, ReportTable, report_tables
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
-from study.test_run import finished_run
 
 STUDIED, SEVERAL_REFERENCES = 2, 2
 """Policies whose calibration, patients and interactions are looked at; whose references are common."""
 
 
 @pytest.fixture(scope="module")
-def contents(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
-    return RunContents.read(finished_run(tmp_path_factory))
+def contents(finished: Path) -> RunContents:
+    return RunContents.read(finished)
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,12 @@
 
 import errno
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +15,12 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from disks import small_files_only
 from leadwise.errors import InputError
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.store import atomic_directory, atomic_file, write_tensors
-from study.test_run import PLAN
+from runs import PLAN
 
 HOLDER = """
 import sys
@@ -130,17 +129,6 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "copy": copy,
     "tree": copy_all,
 }
-
-
-@contextmanager
-def small_files_only(size: int) -> Iterator[None]:
-    """As on a full disk: the system itself refuses to write on."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("kind", WRITERS)

@@ -16,14 +16,9 @@ from leadwise.run.bundle import Bundle, pretrained_bundle
 from leadwise.store import file_sha256, read_tensors, write_tensors
 from leadwise.study.completeness import check_complete
 from leadwise.study.execute import evaluate_bundle
-from study.test_run import PLAN, finished_run
+from runs import PLAN
 
 POLICY = "leadwise policy 1"
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
 
 
 @pytest.fixture

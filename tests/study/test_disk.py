@@ -11,22 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from disks import small_files_only
 from leadwise.cli import main
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.run.directory import RunDirectory
 from leadwise.run.verify import verify
 from leadwise.study.execute import run_study
 from leadwise.study.status import run_status
-from run.test_directory import small_files_only
-from study.test_run import events, finished_run, hashes, planned
+from runs import events, hashes, planned
 
 MEGABYTE = 2**20
 Verb = Callable[..., tuple[int, list[str]]]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from leadwise.run.plan import Plan, read_plan
 from leadwise.study.execute import evaluate_bundle, find_plan, run_study
 from leadwise.study.feasibility import check_bundle, check_plan, network_parameters, plan_complaints
 from leadwise.study.forecast import forecast
-from study.test_run import PLAN, finished_run
+from runs import PLAN
 
 PTBXL = PLAN.replace('{kind = "synthetic", records = 160, seed = 3}', '{kind = "ptbxl"}')
 PLENTY = 2**53 - 1
@@ -271,8 +271,8 @@ def test_a_synthetic_cohort_that_lacks_a_label_is_not_kept(tmp_path: Path) -> No
     assert os.listdir(tmp_path / "run") == [".lock"]
 
 
-def test_a_bundle_is_not_put_to_a_cohort_that_it_does_not_fit(tmp_path_factory: pytest.TempPathFactory) -> None:
-    bundle = Bundle(finished_run(tmp_path_factory) / "bundle")
+def test_a_bundle_is_not_put_to_a_cohort_that_it_does_not_fit(finished: Path) -> None:
+    bundle = Bundle(finished / "bundle")
     labels = bundle.evaluators["controlled"].labels
     with pytest.raises(PlanError) as caught:
         check_bundle(bundle.plan, labels, cohort_of(change=one_patient), "audit")
@@ -284,8 +284,7 @@ def test_a_bundle_is_not_put_to_a_cohort_that_it_does_not_fit(tmp_path_factory: 
     assert patients.startswith("The audit role has 1 patient")
 
 
-def test_scoring_that_is_refused_leaves_nothing(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    run = finished_run(tmp_path_factory)
+def test_scoring_that_is_refused_leaves_nothing(finished: Path, tmp_path: Path) -> None:
     write_synthetic(tmp_path / "cohort", records=40, seed=1)
     table = tmp_path / "cohort" / "ptbxl_database.csv"
     head, *rows = table.read_text().splitlines(keepends=True)
@@ -293,5 +292,5 @@ def test_scoring_that_is_refused_leaves_nothing(tmp_path_factory: pytest.TempPat
     table.write_text(head + audited[0] + "".join(row for row in rows if row not in audited))
     assert len(read_ptbxl(tmp_path / "cohort")["audit"]) == 1
     with pytest.raises(PlanError, match="The audit role has 1 patient"):
-        evaluate_bundle(run / "bundle", tmp_path / "cohort", tmp_path / "out", "audit")
+        evaluate_bundle(finished / "bundle", tmp_path / "cohort", tmp_path / "out", "audit")
     assert not (tmp_path / "out").exists()

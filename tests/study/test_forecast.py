@@ -11,7 +11,7 @@ from leadwise.run.stage import in_order
 from leadwise.study.execute import find_plan
 from leadwise.study.feasibility import role_sizes
 from leadwise.study.forecast import COHORT, amounts, calibrate, disk_use, forecast
-from study.test_run import PLAN, finished_run
+from runs import PLAN
 
 SIZES = {"train": 13_069, "validation": 2_176, "selection": 2_198, "audit": 2_183}
 
@@ -62,10 +62,7 @@ def test_the_sizes_of_a_cohort_that_is_yet_to_be_made(tmp_path: Path) -> None:
     assert sizes == {"train": 96, "validation": 16, "selection": 16, "audit": 16, "evaluation": 16}
 
 
-def test_nothing_is_written_and_done_stages_are_left_out(
-    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    finished = finished_run(tmp_path_factory)
+def test_nothing_is_written_and_done_stages_are_left_out(finished: Path, tmp_path: Path) -> None:
     rows = {row["stage"]: row for row in forecast(finished / "plan.toml", tmp_path / "run")}
     assert not (tmp_path / "run").exists()
     assert rows[COHORT]["bytes"] > 160 * 24_000

@@ -19,50 +19,14 @@ from leadwise.run.bundle import Bundle, pretrained_bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
-from leadwise.run.stage import Runner, Stage, Work, in_order, read_artifact
+from leadwise.run.stage import Runner, Stage, Work, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
 from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
 from leadwise.study.forecast import forecast
 from leadwise.study.status import run_status
 from receipts import receipt_facts
-
-PLAN = """
-title = "tiny"
-budgets = [2, 4]
-cohort = {kind = "synthetic", records = 160, seed = 3}
-controlled = {repeats = 2}
-bootstrap = {replicates = 20}
-policies = {states = 120, hidden = 8, epochs = 2, batch = 64, neighbours = 10}
-
-[strong]
-seeds = [1, 2]
-widths = [4, 4, 8, 8]
-search = [1, 2]
-recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
-
-[mask_robust]
-seed = 1
-recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
-"""
-"""All stages, on as few records as they work with."""
-
-
-def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a run of `PLAN`, made once for all tests; never change it, copy it."""
-    home = tmp_path_factory.getbasetemp() / "tiny-study"
-    if not (home / "run" / "manifest.json").exists():
-        home.mkdir(exist_ok=True)
-        (home / "plan.toml").write_text(PLAN)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("LEADWISE_CACHE", str(home / "cache"))
-            run_study(home / "plan.toml", home / "run")
-    return home / "run"
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished_run(tmp_path_factory)
+from runs import PLAN, events, hashes, planned
 
 
 @pytest.fixture
@@ -71,30 +35,8 @@ def copied(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
-def hashes(directory: Path) -> dict[str, str]:
-    """Every file of finished artifacts, bundle, results, figures and tables; not what a kill left behind."""
-    return {
-        str(file.relative_to(directory)): file_sha256(file)
-        for part in ("artifacts", "bundle", "results", "figures", "tables")
-        for file in sorted((directory / part).rglob("*"))
-        if file.is_file()
-        and not any(p.startswith(".") or p.endswith(".unfinished") for p in file.parts[-3:])
-        and file.name != "freeze.json"  # it tells when the clock stood where
-    }
-
-
-def events(directory: Path) -> list[tuple[str, str]]:
-    """Events of the ledger, with their stages."""
-    return [(each["event"], each.get("stage", "")) for each in receipt_facts(directory / "ledger.jsonl")]
-
-
 def begun(directory: Path, since: int) -> set[str]:
     return {stage for event, stage in events(directory)[since:] if event == "begin"}
-
-
-def planned(plan: Path) -> list[str]:
-    """Every stage in the order in which it is done."""
-    return [stage.name for stage in in_order(stages(read_plan(plan), []))] + ["audit", "evaluation"]
 
 
 # done once -----------------------------------------------------------------------------------------------------------

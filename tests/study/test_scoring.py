@@ -1,6 +1,5 @@
 """The tables of a study: what follows from the plan, how many rows it implies, and numbers from the records alone."""
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.results import TABLES
 from leadwise.study.scoring import RoleResults, write_frames
+from runs import gapped_results
 
 BUDGETS = (2, 4)  # of the finished run
 
@@ -226,10 +226,8 @@ def test_what_was_read_before_a_kill_is_not_read_again(
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from study.test_run import finished_run
-
-    return finished_run(tmp_path_factory) / "results"
+def results(finished: Path) -> Path:
+    return finished / "results"
 
 
 @pytest.fixture(scope="module")
@@ -331,19 +329,6 @@ def test_every_contrast_can_be_recomputed_from_allocations_and_readings(
         b = metric_of(tables, row.role, row.evaluator, fixed, row.metric)
         np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
         assert row.lo <= row.hi
-
-
-def gapped_results(run: Path, memory: Path) -> tuple[Records, dict[str, pd.DataFrame]]:
-    """The audit role, in which some records lack leads, and its tables by the bundle of a run."""
-    bundle = Bundle(run / "bundle")
-    cohort = read_ptbxl(run / "cohort-160-3", bundle.plan.cohort_roles())
-    missing, rows = cohort.missing.copy(), cohort["audit"].rows
-    for row, leads in zip(rows, ("I II III aVR aVL aVF V1 V2 V3 V4 V5", *LEADS[:9]), strict=False):
-        missing[row, list(LeadSet.parse(leads).indices)] = 1000
-    records = replace(cohort, missing=missing)["audit"]
-    frames = RoleResults(bundle, records, memory).frames()
-    frames["references"] = pd.concat([each.frame for each in bundle.references.values()], ignore_index=True)
-    return records, frames
 
 
 def test_records_that_lack_leads_are_in_neither_arm_and_listed(results: Path, tmp_path: Path) -> None:

@@ -56,9 +56,6 @@ def _capability() -> str:
     """What torch computes with on this processor, by the rule of its ``DispatchStub.cpp`` for x86."""
     from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found]
 
-    forced = os.environ.get("ATEN_CPU_CAPABILITY")
-    if forced:
-        return forced.upper()
     for capability, needed in (("AVX512", ("AVX512VL", "AVX512BW", "AVX512DQ", "FMA3")), ("AVX2", ("AVX2", "FMA3"))):
         if all(features.get(each) for each in needed):
             return capability

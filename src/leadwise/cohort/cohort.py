@@ -23,6 +23,7 @@ from leadwise.cohort.identity import (
 )
 from leadwise.cohort.roles import AUDIT, FOLDS, PTBXL_ROLES, Roles, Token
 from leadwise.errors import CohortError, InputError, LeadwiseWarning, PlanError, SealedRole
+from leadwise.notebook import html_table
 
 Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
 """Which records of a view: a slice, positions, or a mask over all of them."""
@@ -245,6 +246,22 @@ class Cohort:
     def __repr__(self) -> str:
         return f"<Cohort {self.source}: {len(self)} records of {len(np.unique(self.patients))} patients>"
 
+    def _repr_html_(self) -> str:
+        """The number of records and patients of each role."""
+        roles = [self.role(role) for role in self.roles.folds if role in self]
+        rows = [
+            (
+                each.role,
+                ", ".join(map(str, self.roles.folds[each.role])),
+                f"{len(each):,}",
+                f"{len(np.unique(each.patients)):,}",
+                "sealed" if each.sealed else "",
+            )
+            for each in roles
+        ]
+        caption = f"{repr(self)[1:-1]}, {self.sampling_rate:g} Hz"
+        return html_table(caption, ("role", "folds", "records", "patients", ""), rows)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:
@@ -383,6 +400,17 @@ class Records:
 
     def __repr__(self) -> str:
         return f"<Records {self.name} of {self.cohort.source}: {len(self)} records>"
+
+    def _repr_html_(self) -> str:
+        """The number of records and patients, and the share of each label where the seal allows."""
+        from leadwise.cohort.census import count_records
+
+        counts = count_records(self)
+        shares = counts["prevalence"] or {}
+        row = [", ".join(map(str, counts["folds"])), f"{len(self):,}", f"{counts['patients']:,}"]
+        row += [f"{100 * share:.1f}%" for share in shares.values()] or (["sealed"] if self.sealed else [])
+        columns = ["folds", "records", "patients", *(shares or (["labels"] if self.sealed else []))]
+        return html_table(f"{self.name} of {self.cohort.source}", columns, [row])
 
     def fingerprint(self) -> str:
         """Hash of everything that these records are: ids, patients, folds, labels, missing samples and signals.

@@ -9,7 +9,8 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.leads import LEADS, LeadSet, mask_bits, order_masks
+from leadwise.leads import LEADS, LeadSet, lead_names, mask_bits, order_masks
+from leadwise.notebook import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,10 +44,25 @@ class Allocation:
             )
 
     def __repr__(self) -> str:
-        bits, counts = np.unique(mask_bits(self.masks), return_counts=True)
+        often = "".join(f", {leads} for {count} of them" for leads, count in self._commonest(1))
+        return f"<{self._title}{often}>"
+
+    def _repr_html_(self) -> str:
+        """The lead sets that were chosen most often."""
+        n = len(self.records)
+        rows = [(leads, f"{count:,}", f"{100 * count / n:.1f}%") for leads, count in self._commonest(5)]
+        return html_table(self._title, ("leads", "records", "share"), rows)
+
+    @property
+    def _title(self) -> str:
         trained = f" trained on {self.trained_on}" if self.trained_on else ""
-        often = f", {LeadSet(int(bits[counts.argmax()]))} for {counts.max()} of them" if len(bits) else ""
-        return f"<Allocation of {self.policy}{trained}, k = {self.k}: {len(self.records)} records{often}>"
+        return f"Allocation of {self.policy}{trained}, k = {self.k}: {len(self.records)} records"
+
+    def _commonest(self, top: int) -> list[tuple[str, int]]:
+        """The lead sets that were chosen most often, and for how many records."""
+        bits, counts = np.unique(mask_bits(self.masks), return_counts=True)
+        most = (-counts).argsort(kind="stable")[:top]
+        return list(zip(lead_names(bits[most]), counts[most].tolist(), strict=True))
 
     @property
     def k(self) -> int:

@@ -10,6 +10,7 @@ import pandas as pd
 from leadwise.cohort.identity import PTBXL, SYNTHETIC, Identity
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError, one_line
+from leadwise.notebook import html_table
 from leadwise.run.bundle import Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.history import Chronology, History
@@ -62,7 +63,7 @@ def published_cohort(*cohorts: Identity) -> bool:
     return all(cohort.kind == PTBXL for cohort in cohorts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunContents:
     """A run whose results are there: its plan, frozen bundle, history and tables."""
 
@@ -100,6 +101,23 @@ class RunContents:
         """The receipt about the results."""
         assert self.history.results is not None  # `read` has seen to it
         return self.history.results
+
+    def __repr__(self) -> str:
+        return f"<Run {self.directory.path}: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        """What was scored, with what, and which tables there are."""
+        contrasts = self.results["contrasts"]
+        facts = {
+            "cohort": self.cohort.title,
+            "roles scored": ", ".join(self.scored),
+            "evaluators": ", ".join(contrasts["evaluator"].unique()),
+            "policies": ", ".join(contrasts["policy"].unique()),
+            "budgets": ", ".join(map(str, self.plan.budgets)),
+            "tables in .results": ", ".join(self.results),
+            "directory": self.directory.path,
+        }
+        return html_table(self.title, (), facts.items())
 
     @cached_property
     def chronology(self) -> Chronology:

@@ -48,14 +48,14 @@ class RunDirectory:
         history, lock = History.read(self.ledger), self.path / _LOCK
         marked = lock.is_file() and lock.read_text(errors="replace") == _MARK
         begun = lock.is_file() and not lock.stat().st_size  # a kill came before the mark
-        if not (history.receipts or marked) and set(self.path.iterdir()) - ({lock} if begun else set()):
+        if not (len(history) or marked) and set(self.path.iterdir()) - ({lock} if begun else set()):
             raise InputError(
                 f"{self.path} is neither empty nor a run of leadwise, and stays as it is; name a new or an empty "
                 "directory."
             )
         gathered = history.results is not None
         bundled = history.taken_over or any(each.stage == FREEZE for each in history.staged)
-        for place, begun, belonging in (
+        for place, made, belonging in (
             (self.bundle, bundled, lambda path: path.name in _BUNDLED),
             (self.results, gathered, lambda path: path.name in history.result_files),
             (self.figures, gathered, lambda path: path.suffix in (".svg", ".pdf")),
@@ -64,7 +64,7 @@ class RunDirectory:
             if place.is_symlink() or (place.exists() and not place.is_dir()):
                 raise InputError(f"{place} is no directory of the run's; move it elsewhere, and the run can go on.")
             found = sorted(place.iterdir()) if place.is_dir() else []
-            foreign = [path for path in found if not (begun and belonging(path))]
+            foreign = [path for path in found if not (made and belonging(path))]
             if foreign:
                 raise InputError(
                     f"{foreign[0]} was not made by the run, which would replace {place}; move it elsewhere, and the "

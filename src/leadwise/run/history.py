@@ -12,6 +12,7 @@ from leadwise.run.ledger import (
     CohortRead,
     End,
     Freeze,
+    OfStage,
     Receipt,
     Report,
     Results,
@@ -54,10 +55,7 @@ class History:
     @property
     def before_report(self) -> "History":
         """Without the receipts of reports at its end, so that a report made again is the same, its head included."""
-        count = len(self.receipts)
-        while count and isinstance(self.receipts[count - 1], Report):
-            count -= 1
-        return self.first(count)
+        return self.first(max((each.number for each in self.receipts if not isinstance(each, Report)), default=0))
 
     @cached_property
     def begun(self) -> list[Begin]:
@@ -70,9 +68,9 @@ class History:
         return self._of(End)
 
     @property
-    def staged(self) -> list[Begin | End]:
+    def staged(self) -> list[OfStage]:
         """Beginnings and ends of stages."""
-        return [each for each in self.receipts if isinstance(each, Begin | End)]
+        return self._of(OfStage)
 
     @property
     def fitted(self) -> list[Begin]:
@@ -115,12 +113,12 @@ class History:
         return bool(self._of(BundleTaken))
 
     @property
-    def scored_too_early(self) -> Begin | End | None:
+    def scored_too_early(self) -> OfStage | None:
         """The first receipt of a scoring before anything was frozen."""
         for each in self.receipts:
             if _bundle_of(each):
                 return None
-            if isinstance(each, Begin | End) and scored_role(each.stage):
+            if isinstance(each, OfStage) and scored_role(each.stage):
                 return each
         return None
 
@@ -129,7 +127,7 @@ class History:
         """Each software and machine that wrote receipts, with the stages, or other events, that it worked on."""
         stages: dict[Software, dict[str, None]] = {}
         for each in self.receipts:
-            named = each.stage if isinstance(each, Begin | End) else each.event
+            named = each.stage if isinstance(each, OfStage) else each.event
             stages.setdefault(each.software, {})[named] = None
         return {software: list(names) for software, names in stages.items()}
 

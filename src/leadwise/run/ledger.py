@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import run
-from typing import Any, Literal
+from typing import Any
 
 import rfc8785
 from pydantic import Field, PrivateAttr
@@ -50,9 +50,7 @@ class Receipt(Facts):
         facts = json.loads(line)
         if not isinstance(facts, dict) or rfc8785.dumps(facts) != line:
             raise ValueError("it is no object in canonical JSON")
-        event = facts.get("event")
-        kind = _TYPES.get(event, Receipt) if isinstance(event, str) else Receipt
-        receipt = kind.model_validate(facts)
+        receipt = _TYPES.get(str(facts.get("event")), Receipt).model_validate(facts)
         receipt._sha256 = sha256(line).hexdigest()
         return receipt
 
@@ -67,12 +65,16 @@ class Receipt(Facts):
         return f"{clock(self.time)} (receipt {self.number})"
 
 
-class Begin(Receipt):
-    """A stage was begun."""
+class OfStage(Receipt):
+    """Something happened to a stage."""
 
-    event: Literal["begin"]
     stage: str
     key: str
+
+
+class Begin(OfStage):
+    """A stage was begun."""
+
     inputs: dict[str, str]
     """Hash of everything that the stage needs, by its name."""
 
@@ -82,12 +84,9 @@ class Begin(Receipt):
         return {name[5:]: fingerprint for name, fingerprint in self.inputs.items() if name.startswith("role:")}
 
 
-class End(Receipt):
+class End(OfStage):
     """A stage is done."""
 
-    event: Literal["end"]
-    stage: str
-    key: str
     seconds: float | None
     """None where a kill came between the last file and this receipt."""
     outputs: dict[str, str]
@@ -112,7 +111,6 @@ class Freeze(Facts):
 class BundleTaken(Receipt):
     """A bundle that was frozen elsewhere was taken over."""
 
-    event: Literal["bundle"]
     bundle: str = Field(alias="sha256")
     frozen: Freeze | None = None
     """None where the bundle does not say when it was frozen."""
@@ -121,7 +119,6 @@ class BundleTaken(Receipt):
 class Results(Receipt):
     """The results of a bundle were gathered."""
 
-    event: Literal["results"]
     bundle: str
     files: dict[str, str]
 
@@ -129,14 +126,12 @@ class Results(Receipt):
 class Report(Receipt):
     """The report was made, with figures and LaTeX tables."""
 
-    event: Literal["report"]
     files: dict[str, str]
 
 
 class CohortRead(Receipt):
     """A cohort was read."""
 
-    event: Literal["cohort"]
     cohort: dict[str, Any]
     """The facts of its `leadwise.cohort.identity.Identity`."""
     unsealed: bool

@@ -41,5 +41,5 @@ def scoring_stage(role: str) -> str:
 
 
 def scored_role(stage: str) -> str | None:
-    """The role that a stage scores; None for every other stage."""
-    return next((role for role in SCORED if stage == scoring_stage(role)), None)
+    """The role that a stage scores; None for every other stage. Ledgers from before call such a stage by its role."""
+    return next((role for role in SCORED if stage in (scoring_stage(role), role)), None)

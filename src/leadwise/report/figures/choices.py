@@ -60,7 +60,7 @@ def plot_modal_sets(
 
 def _lead_columns(ax: Axes, width: float, rows: int) -> None:
     """Lead names over their columns of dots, the most frequent set on top."""
-    ax.set(xlim=(-0.6, width), ylim=(rows - 0.4, -0.6))
+    ax.set(xlim=(-0.6, width), ylim=(max(rows, 6) - 0.4, -0.6))
     ax.set_xticks(range(len(LEADS)), LEADS, rotation=90)
     ax.tick_params(axis="x", top=False, bottom=False, labeltop=True, labelbottom=False, pad=1)
     ax.spines[:].set_visible(False)

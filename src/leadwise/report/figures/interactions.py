@@ -112,7 +112,7 @@ def _figure(shown: Shown) -> Figure:
     families = [each for each in families if each[1] == shown.baseline]
     figure = Figure(figsize=(PAGE, 1.8 + 0.9 * max(len(families), 2)), layout="constrained")
     if studied:
-        left, right = figure.subfigures(1, 2, width_ratios=(1.35, 1))
+        left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.35, 1)).ravel()
         rows = list(np.ravel(left.subplots(len(studied), 1)))
         columns = list(right.subplots(2, 1))
     else:

@@ -40,7 +40,7 @@ def _texts(
         known = f"{what}/{each.kind}.j2" in _templates().list_templates()
         template = _templates().get_template(f"{what}/{each.kind}.j2" if known else "other.j2")
         text = " ".join(template.render(facts).split())
-        yield name, f"{text[0].upper()}{text[1:]}"
+        yield name, f"{text[0].upper()}{text[1:]}" if called is the_evaluator else text  # a policy's name stays
 
 
 @cache

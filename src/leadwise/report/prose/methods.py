@@ -87,8 +87,9 @@ class _Methods:
     def _evaluator(self, name: str, text: str) -> Iterator[str]:
         """How it was to be made, and what came of it."""
         yield text
-        size = self.find.find("published", "ours", table="evaluators", evaluator=name).value
-        yield "" if pd.isna(size) else f"It has {number(int(size))} parameters."
+        for row in self._rows("published"):
+            if (row.table, row.evaluator) == ("evaluators", name) and not pd.isna(row.ours):
+                yield f"It has {number(int(row.ours))} parameters."
         for row in self._rows("seeds"):
             if row.evaluator == name and row.chosen and row.role == "selection":
                 yield f"""On the selection role, the network of seed {row.seed}, after epoch {row.epoch}, has an NLL of
@@ -100,8 +101,9 @@ class _Methods:
     def references(self) -> Iterator[str]:
         yield """For every evaluator that has references, every metric (NLL, Brier score, ECE) and every budget k, all
             sets of k leads are tried on the selection role; the best is the reference. Ties, after rounding to 1e-12,
-            are broken by the metric, then by NLL, then by the order of the leads. Candidates are made of the leads that all records have; a
-            record with fewer than k leads, or without a lead of a reference, is left out of both arms at that k."""
+            are broken by the metric, then by NLL, then by the order of the leads. Candidates are made of
+            the leads that all records have; a record with fewer than k leads, or without a lead of a reference, is
+            left out of both arms at that k."""
         left_out = Counter((row.role, row.k) for row in self._rows("left_out"))
         parts = [f"{number(count)} of the {role} role at k = {k}" for (role, k), count in left_out.items()]
         yield f"Left out were {listing(parts)}." if parts else ""

@@ -148,7 +148,7 @@ def boundary(story: Story) -> Iterator[str]:
     )
     yield "What no hypothesis of the plan is about is exploratory."
     lacking = [what for what, there in _parts(story).items() if not there]
-    yield f"The plan has no {listing(lacking, 'and no')}." if lacking else ""
+    yield f"The plan has no {listing(lacking, 'or')}." if lacking else ""
     if "post hoc" in {each.level for each in story.plan.hypotheses}:
         yield "What is called post hoc was added to the publication when results were known; here it is planned."
     if story.plan.hypotheses and story.contents.about_paper:

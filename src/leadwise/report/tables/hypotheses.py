@@ -2,12 +2,21 @@
 
 from collections.abc import Iterator
 
+import pandas as pd
+
+from leadwise.report.tables.published import PAPER
 from leadwise.report.tables.view import INTERVAL, ReportTable, View, same
 
 PLACE = 10
 
 
 def tables(view: View) -> Iterator[ReportTable]:
+    rows = view.rows("hypotheses")
+    single = rows[rows["cells"] == 1] if len(rows) else rows
+    policies = single.get("policies", pd.Series(dtype=str)).str.split()
+    place = {"policy": policies.str[0], "versus": policies.str[1].fillna(""), "metric": single.get("metrics")}
+    place |= {"k": pd.to_numeric(single.get("budgets", policies))}
+    said = view.cells(single.assign(**place))
     columns = same("number", "role", "level", "quantity", "policies", "evaluator", "baseline")
     columns |= {"reference": "references", "budgets": "k", "metrics": "metrics", "expected": "expected"}
     columns |= {"cells": "cells", "present": "cells there", "holding": "as expected", "contradicted": "contradicted"}
@@ -17,6 +26,6 @@ def tables(view: View) -> Iterator[ReportTable]:
         "Hypotheses",
         f"What the plan expected before anybody looked at the {view.roles}, and what came of it.",
         ["hypotheses"],
-        view.rows("hypotheses"),
+        rows.assign(**{PAPER: said.get(PAPER)}),
         columns,
     )

@@ -29,7 +29,7 @@ def tables(view: View) -> Iterator[ReportTable]:
             against = (
                 f"both against the fixed sets of {the_evaluator(owner)}, so that only what reads the leads changes"
             )
-        short = "own references" if owner == OWN else f"{spoken(owner)} references"
+        short = "own references" if owner == OWN else f"references of {spoken(owner)}"
         yield view.table(
             "interactions" if not place else f"interactions-{name}-{baseline}-{owner}",
             f"Change of evaluator: {spoken(name)} minus {spoken(baseline)}, {short}",

@@ -58,7 +58,7 @@ def _cells(view: View) -> ReportTable:
         "with the same claim, role and cell belong together. Negative contrasts favour adaptation, negative "
         f"differences the policy that is named first.{_of_others(view, 'no cell says anything about it')}",
         ["claim_cells"],
-        view.rows("claim_cells"),
+        view.cells(view.rows("claim_cells")),
         columns | same("value", INTERVAL, "verdict"),
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_integer_dtype
 
+from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.roles import SCORED
 from leadwise.findings.paper import KEYS, SCORED_FOLDS
 from leadwise.report.numbers import Estimate, Named
@@ -14,6 +15,12 @@ from leadwise.run.contents import RunContents
 PAPER = "paper"
 _BARE = ("value", "delta", "interaction", "leads")
 """Columns whose numbers need no word before them."""
+_ESTIMATES = {
+    "interaction": ("interactions", "interaction"),
+    "contrast": ("contrasts", "delta"),
+    "paired": ("paired", "delta"),
+}
+"""Where the estimate of a cell stands, by the quantity of its statement."""
 
 
 class PaperNumbers:
@@ -48,6 +55,19 @@ class PaperNumbers:
             for row in rows.to_dict("records")
         ]
         return rows.assign(**{PAPER: pd.Series(cells, index=rows.index, dtype=object)})
+
+    def beside_cells(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows that each name the cell of a statement, with what the paper says of its estimate."""
+        reference = rows["reference"].where(rows["reference"] != OWN, rows["evaluator"])
+        facts = {"policy_a": rows["policy"], "policy_b": rows["versus"], "baseline_evaluator": rows["baseline"]}
+        facts |= {"reference_evaluator": reference, "reference_metric": rows["metric"]}
+        cells = rows.assign(**facts)
+        said = pd.Series([{}] * len(rows), index=rows.index, dtype=object)
+        for quantity, (table, column) in _ESTIMATES.items():
+            of_quantity = cells[cells["quantity"] == quantity]
+            found = self.beside(table, of_quantity).get(PAPER, pd.Series(dtype=object))
+            said.update(found.map(lambda each, own=column: {(f, "value"): v for (f, c), v in each.items() if c == own}))
+        return rows.assign(**{PAPER: said})
 
     def _folds(self, rows: pd.DataFrame) -> set[int]:
         """The folds of the roles that have rows."""

@@ -68,6 +68,10 @@ class View:
             rows = rows[rows[column].isin(value) if isinstance(value, tuple) else rows[column] == value]
         return self._paper.beside(source, rows)
 
+    def cells(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows about the cells of statements, with what the paper says of them."""
+        return self._paper.beside_cells(rows) if len(rows) else rows
+
     def table(
         self,
         name: str,
@@ -175,7 +179,8 @@ def pivoted(rows: pd.DataFrame, keys: list[str], across: str, headings: Mapping[
     if PAPER in rows:
         both = zip(rows[across].map(headings), rows[PAPER], strict=True)
         said = [{(fold, heading): value for (fold, _), value in each.items()} for heading, each in both]
-        wide[PAPER] = rows.assign(**{PAPER: said}).groupby(keys, sort=False)[PAPER].agg(_together)
+        rows = rows.assign(**{PAPER: pd.Series(said, index=rows.index, dtype=object)})
+        wide[PAPER] = rows.groupby(keys, sort=False)[PAPER].agg(_together)
     wide = wide.reindex(pd.MultiIndex.from_frame(rows[keys].drop_duplicates())).rename_axis(columns=None)
     return wide.rename(columns=dict(headings)).reset_index()
 
