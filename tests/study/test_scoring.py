@@ -20,7 +20,7 @@ from leadwise.run.results import TABLES
 from leadwise.study.scoring import RoleResults, write_frames
 from runs import gapped_results
 
-BUDGETS, SEARCHED = (2, 4), (2,)  # of the plan; those for which the strong evaluator was searched
+BUDGETS = (2, 4)  # of the finished run
 
 
 # what follows from a plan ---------------------------------------------------------------------------------------------
@@ -235,10 +235,9 @@ def tables(results: Path) -> dict[str, pd.DataFrame]:
 
 
 def test_every_table_is_there_as_csv_and_parquet(results: Path, tables: dict[str, pd.DataFrame]) -> None:
-    more = {"modal_sets", "headroom", "seeds", "boundary", "splits", "reliability", "replicates", "patient_effects"}
-    more |= {"resamples", "left_out", "gap_closed", "hypotheses", "published", "claims", "claim_cells"}
-    assert set(tables) == set(COLUMNS) | more
-    assert {file.stem for file in results.glob("*.csv")} == set(tables) - set(PARQUET_ONLY)
+    assert set(TABLES) <= set(tables)
+    large = {name for name, table in TABLES.items() if table.large}
+    assert {file.stem for file in results.glob("*.csv")} == set(tables) - large
     for file in results.glob("*.csv"):
         table = pd.read_csv(file, keep_default_na=False, na_values=[""])
         assert list(table.columns) == list(tables[file.stem].columns)
@@ -255,26 +254,35 @@ def test_a_name_is_no_formula_in_a_csv(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "alignment.parquet"), frame, check_dtype=False)
 
 
-def test_rows_are_as_many_as_the_plan_implies(tables: dict[str, pd.DataFrame]) -> None:
-    roles, metrics, studied = 2, 3, 2
-    own = POLICIES * (3 * len(BUDGETS) + len(SEARCHED))
-    common = studied * 2 * (len(BUDGETS) + len(SEARCHED))
-    assert len(tables["contrasts"]) == roles * metrics * (own + common)
-    budgets = {reference: len(BUDGETS) for reference in ("controlled",)}
-    families = sum(budgets.get(reference, len(SEARCHED)) for _, _, reference in INTERACTIONS)
-    assert len(tables["interactions"]) == roles * metrics * studied * families
-    assert len(tables["paired"]) == roles * metrics * 2 * len(PAIRS) * len(BUDGETS)
-    assert len(tables["references"]) == metrics * (3 * (1 + len(BUDGETS)) + 2)
-    assert len(tables["evaluator_quality"]) == (roles + 1) * 5 * 2 * 5
-    assert len(tables["seeds"]) == 2 * 2
-    assert len(tables["gap_closed"]) == roles * metrics * len(ALIGNED) * len(SEARCHED)
+def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, pd.DataFrame]) -> None:
+    plan = read_plan(results.parent / "plan.toml")
+    roles, metrics, policies = 2, 3, len(plan.policies)
+    budgets = {name: [k for k in each.references if k in plan.budgets] for name, each in plan.evaluators.items()}
+    common = {
+        (policy, evaluator, family.reference)
+        for family in plan.interactions
+        for policy in family.policies
+        for evaluator in (family.evaluator, family.baseline)
+        if family.reference not in ("own", evaluator)
+    }
+    contrasts = policies * sum(map(len, budgets.values())) + sum(len(budgets[owner]) for *_, owner in common)
+    assert len(tables["contrasts"]) == roles * metrics * contrasts
+    interactions = 0
+    for family in plan.interactions:
+        owners = [family.evaluator, family.baseline] if family.reference == "own" else [family.reference]
+        interactions += len(family.policies) * len(set.intersection(*(set(budgets[owner]) for owner in owners)))
+    assert len(tables["interactions"]) == roles * metrics * interactions
+    paired = sum(len(pair.evaluators) for pair in plan.pairs)
+    assert len(tables["paired"]) == roles * metrics * len(plan.budgets) * paired
+    assert len(tables["references"]) == metrics * sum(len(each.references) for each in plan.evaluators.values())
+    assert len(tables["evaluator_quality"]) == (roles + 1) * len(plan.evaluators) * 2 * 5
     assert len(tables["resamples"]) == roles
-    assert len(tables["replicates"]) == 20 * (len(tables["contrasts"]) + len(tables["interactions"]))
+    replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))
+    assert len(tables["replicates"]) == replicates
     scored = tables["splits"].set_index("role").loc[["audit", "evaluation"], "records"].sum()
-    assert len(tables["allocations"]) == POLICIES * len(BUDGETS) * scored
-    for name in ("contrasts", "interactions", "paired", "evaluator_quality"):
-        facts = [column for column in tables[name] if tables[name][column].dtype != float]
-        assert not tables[name].duplicated(facts).any(), name
+    assert len(tables["allocations"]) == policies * len(plan.budgets) * scored
+    for name, table in TABLES.items():
+        assert not tables[name].duplicated(list(table.key)).any(), name
 
 
 def test_every_reading_is_there_once(tables: dict[str, pd.DataFrame]) -> None:
@@ -407,9 +415,11 @@ def test_one_seed_was_chosen_by_the_selection_role(tables: dict[str, pd.DataFram
 def test_the_share_of_the_gap_is_what_the_contrasts_say(tables: dict[str, pd.DataFrame]) -> None:
     facts = ["role", "policy", "k", "metric", "evaluator", "reference_evaluator"]
     delta = tables["contrasts"].set_index(facts)["delta"]
+    assert len(tables["gap_closed"])
     for row in tables["gap_closed"].itertuples():
         before, after = (
-            delta[row.role, policy, row.k, row.metric, "strong", "strong"] for policy in ("mga", row.policy)
+            delta[row.role, policy, row.k, row.metric, row.evaluator, row.evaluator]
+            for policy in (row.baseline_policy, row.policy)
         )
         expected = [before, after, (before - after) / before]
         np.testing.assert_allclose([row.d_baseline, row.d_policy, row.share], expected, rtol=1e-12)
