@@ -10,7 +10,6 @@ import pytest
 
 from analysis.coverage import Reader, varied_records
 from leadwise.cohort.cohort import Records
-from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
 from leadwise.policies.random_subset import RandomSubset
