@@ -31,8 +31,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     masks = random_masks(RECORDS, np.random.default_rng(0))
     distinct = len(np.unique(np.concatenate([positions[:, None], masks], axis=1), axis=0))
     torch.manual_seed(0)
-    state = MaskedResNet1D(len(records.label_names)).state_dict()
-    weights = half_precision("", {key: value.numpy() for key, value in state.items() if value.is_floating_point()})
+    weights = half_precision("", MaskedResNet1D(len(records.label_names)))
 
     def scorer(engine: str) -> Scorer:
         evaluator = NetworkEvaluator(
