@@ -1,14 +1,13 @@
 """How much there would be to gain: what fixed sets reach, beside oracles that look at labels."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
 from leadwise.cohort.cohort import Records
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import Evaluator, evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LEADS
 from leadwise.metrics import record_nll
@@ -16,7 +15,9 @@ from leadwise.policies.oracle import exhaustive_oracle, greedy_oracle
 from leadwise.references import References
 
 
-def headroom_frame(evaluator: Any, records: Records, references: References, budgets: Sequence[int]) -> pd.DataFrame:
+def headroom_frame(
+    evaluator: Evaluator, records: Records, references: References, budgets: Sequence[int]
+) -> pd.DataFrame:
     """``headroom.csv``: what the best fixed set reaches and what the oracles would reach, and the oracle's first lead.
 
     Columns: role, evaluator, statistic, k, label, value, deployable. ``fixed`` is the NLL of the reference, ``oracle``
