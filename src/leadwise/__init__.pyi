@@ -57,11 +57,11 @@ from leadwise.references import search_references as search_references
 from leadwise.report.figures.choices import plot_first_lead as plot_first_lead
 from leadwise.report.figures.choices import plot_headroom as plot_headroom
 from leadwise.report.figures.choices import plot_modal_sets as plot_modal_sets
-from leadwise.report.figures.interactions import plot_interaction_rows as plot_interaction_rows
 from leadwise.report.figures.contrasts import plot_paired_contrasts as plot_paired_contrasts
 from leadwise.report.figures.contrasts import plot_policy_contrasts as plot_policy_contrasts
 from leadwise.report.figures.diagrams import plot_acquisition_loop as plot_acquisition_loop
 from leadwise.report.figures.diagrams import plot_transfer as plot_transfer
+from leadwise.report.figures.interactions import plot_interaction_rows as plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit as plot_cumulative_benefit
 from leadwise.report.figures.patients import plot_effect_quartiles as plot_effect_quartiles
 from leadwise.report.figures.patients import plot_sorted_effects as plot_sorted_effects

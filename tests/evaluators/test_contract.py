@@ -105,8 +105,8 @@ def _tiny_network(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe(epochs=1, batch=16, full_epochs=1)
     few = train.select(slice(0, 32))
     tiny = train_network(few, validation.select(slice(0, 8)), recipe=recipe, widths=(4, 4, 8, 8), device="cpu")
-    monkeypatch.setattr(networks, "pretrained", lambda: tiny)
-    tiny.facts |= {"train": train.sha256, "validation": validation.sha256}
+    monkeypatch.setattr(networks, "shipped_networks", lambda: [tiny])
+    tiny.facts |= {"train": train.labels_sha256, "validation": validation.labels_sha256}
 
 
 @pytest.mark.usefixtures("_tiny_network")
@@ -424,7 +424,7 @@ def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
         lambda: score(empty, records, masks),
         lambda: empty.probabilities(records.signals.millivolts(slice(0, 2)), masks[:2]),
         lambda: empty.recalibrated(records, "mine"),
-        lambda: empty.labels_sha256,
+        lambda: empty.sha256,
     ):
         with pytest.raises(
             InputError, match=r"^LogisticEvaluator has no '\w+' before it is fitted; call its fit first\.$"

@@ -10,7 +10,7 @@ import torch
 
 from leadwise.errors import InputError
 from leadwise.evaluators import devices
-from leadwise.evaluators.devices import find_device, keep_freed_memory
+from leadwise.evaluators.devices import find_device, keep_freed_memory, one_thread
 
 
 @pytest.fixture
@@ -56,6 +56,18 @@ def test_no_cuda_here() -> None:
 def test_a_device_that_nobody_has(wanted: str) -> None:
     with pytest.raises(InputError, match=rf"^There is no device '{wanted}'; use auto, cpu, or an accelerator's name"):
         find_device(wanted)
+
+
+def test_threads_are_put_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(MemoryError), one_thread() as threads:
+            assert (threads, torch.get_num_threads()) == (2, 1)
+            raise MemoryError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="this is about the GNU C library")

@@ -574,3 +574,56 @@ def test_without_being_told_nothing_is_remembered(records: Records) -> None:
     scorer = Scorer(Summing(), records)
     scorer.masks(some_masks(len(records)))
     assert len(scorer.remembered[0]) == 0
+
+
+# what is read together and what is left over --------------------------------------------------------------------------
+
+TOGETHER = 4
+
+
+class LeavingOver(Summing):
+    """Its engine reads four at a time, and what is left over otherwise: the last bits differ."""
+
+    def prepare(self, records: Records) -> "LeavingOver":
+        self.recordings = records.signals
+        return self
+
+    together, batch = TOGETHER, 2 * TOGETHER
+
+    def probabilities(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        told = self.recordings.millivolts(positions) * masks[..., None]
+        answer = super().probabilities(told, masks)
+        answer[len(answer) // TOGETHER * TOGETHER :] *= 1 - 1e-9
+        return answer
+
+
+def test_whole_batches_make_answers_independent_of_what_else_is_asked(records: Records, tmp_path: Path) -> None:
+    masks = some_masks(len(records))
+    everyone = np.arange(len(records))
+    alone = [Scorer(LeavingOver(), records, whole=True).pairs(everyone[[i]], masks[[i]])[0] for i in everyone]
+    scorer = Scorer(LeavingOver(), records, memory=tmp_path / "memory", whole=True)
+    np.testing.assert_array_equal(scorer.pairs(everyone[3:], masks[3:]), alone[3:])
+    np.testing.assert_array_equal(scorer.masks(masks), alone)
+    assert scorer.readings == len(records), "what fills a batch up is not counted, or kept"
+    assert len(scorer.remembered[0]) == len(records)
+    again = Scorer(LeavingOver(), records, memory=tmp_path / "memory", whole=True)
+    np.testing.assert_array_equal(again.masks(masks), alone)
+    assert again.readings == 0
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 17])
+def test_with_a_source_no_answer_depends_on_what_was_asked_of_it(records: Records, before: int) -> None:
+    """Equal to the bit to a scorer without one; read again is only what is left over."""
+    several = [some_masks(len(records), seed) for seed in range(3)]
+    plain = Scorer(LeavingOver(), records, remember=True)
+    expected = [plain.masks(masks) for masks in several]
+    source = Scorer(LeavingOver(), records, remember=True, whole=True)
+    everyone = np.arange(len(records))
+    source.pairs(everyone[:before], several[1][:before])
+    scorer = Scorer(source.evaluator, records, remember=True, source=source)
+    for masks, answer in zip(several, expected, strict=True):
+        np.testing.assert_array_equal(scorer.masks(masks), answer)
+    for mine, theirs in zip(scorer.remembered, plain.remembered, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert scorer.readings < 3 * TOGETHER
+    assert source.readings + scorer.readings <= plain.readings + before

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from findings.paper import DEMAND, Paper
-from leadwise.findings.hypotheses import COLUMNS, hypotheses_frame
+from leadwise.findings.hypotheses import hypotheses_frame
 from leadwise.run.plan import Hypothesis, Plan, read_plan
+from leadwise.run.results import TABLES
 
 Results = dict[str, pd.DataFrame]
 
@@ -46,7 +47,7 @@ PAIRED = 9
 
 def test_with_the_published_numbers_everything_expected_holds(plan: Plan, results: Results) -> None:
     frame = hypotheses_frame(plan, results)
-    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame.columns) == list(TABLES["hypotheses"].columns)
     ours = frame[frame["role"] == "evaluation"]
     assert list(ours["number"]) == list(range(1, len(plan.hypotheses) + 1))
     assert set(ours["verdict"]) == {"holds"}
@@ -116,7 +117,7 @@ def test_roles_that_were_not_scored_have_no_row(plan: Plan, results: Results) ->
     }
     assert set(hypotheses_frame(plan, audit)["role"]) == {"audit"}
     assert hypotheses_frame(plan, {}).empty
-    assert list(hypotheses_frame(plan, {}).columns) == list(COLUMNS)
+    assert list(hypotheses_frame(plan, {}).columns) == list(TABLES["hypotheses"].columns)
 
 
 def test_a_pair_may_have_been_compared_the_other_way_round(plan: Plan, results: Results) -> None:

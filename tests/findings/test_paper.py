@@ -16,8 +16,11 @@ from findings.paper import DEMAND, LABELS, PARAMETERS, ROLES, Paper
 from leadwise.analysis.alignment import alignment_frame, choice_frame, policies_alignment_frame
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame
-from leadwise.analysis.contrasts import Readings, contrasts, contrasts_frame, interactions_frame, paired_frame
+from leadwise.analysis.contrasts import contrasts_frame, estimate_contrasts
+from leadwise.analysis.interactions import estimate_interactions, interactions_frame
+from leadwise.analysis.paired import paired_frame
 from leadwise.analysis.patients import overlap_frame, patient_effects, patients_frame
+from leadwise.analysis.readings import Readings
 from leadwise.findings.claims import CELL_COLUMNS, CLAIM_COLUMNS, claim_cells, claims_frame, read_claims
 from leadwise.findings.paper import COLUMNS, KEYS, published_frame, published_numbers
 from leadwise.findings.statements import QUANTITIES
@@ -496,7 +499,7 @@ def analysed() -> Results:
     found = [
         each
         for reference in ("own", "controlled", "strong")
-        for each in contrasts(readings, several, references.values(), reference)
+        for each in estimate_contrasts(readings, several, references.values(), reference)
     ]
     pairs = [(on_demand, mga), (on_demand, ccga), (strong_mga, mga)]
     best = references["controlled"].best("nll", 4)
@@ -511,8 +514,13 @@ def analysed() -> Results:
         "splits": pd.DataFrame({"role": ["audit"], "patients": [40]}),
         "contrasts": contrasts_frame(found),
         "interactions": pd.concat(
-            [interactions_frame(found, "strong", "controlled", each) for each in ("own", "controlled", "strong")]
-            + [interactions_frame(found, "mask-robust", "controlled", "controlled")]
+            [
+                interactions_frame(estimate_interactions(found, evaluator, "controlled", each))
+                for evaluator, each in (
+                    *(("strong", owner) for owner in ("own", "controlled", "strong")),
+                    ("mask-robust", "controlled"),
+                )
+            ]
         ),
         "paired": paired_frame(readings, pairs),
         "references": pd.concat([each.frame for each in references.values()]),

@@ -116,8 +116,8 @@ def test_2_a_broken_ledger(run: Path, how: str) -> None:
 
 def scoring_first(receipts: Receipts) -> Receipts:
     """The audit begins before the freeze."""
-    looked = [each for each in receipts if each.get("stage") == "audit"]
-    return looked + [each for each in receipts if each.get("stage") != "audit"]
+    looked = [each for each in receipts if each.get("stage") == "score/audit"]
+    return looked + [each for each in receipts if each.get("stage") != "score/audit"]
 
 
 def test_3_scoring_before_any_freeze(run: Path) -> None:
@@ -132,7 +132,7 @@ def test_3_looking_with_an_earlier_bundle(run: Path, role: str, state: str) -> N
 
     def earlier(receipts: Receipts) -> Receipts:
         (freeze,) = [each for each in receipts if (each["event"], each.get("stage")) == ("end", "freeze")]
-        looked = [each for each in receipts if each.get("stage") == role]
+        looked = [each for each in receipts if each.get("stage") == f"score/{role}"]
         other = freeze | {"outputs": freeze["outputs"] | {"bundle.json": "0" * 64}}
         return [other, *looked, *receipts]
 
@@ -145,33 +145,33 @@ def test_3_looking_with_an_earlier_bundle(run: Path, role: str, state: str) -> N
 def test_4_references_chosen_elsewhere(run: Path) -> None:
     def peeking(receipts: Receipts) -> Receipts:
         (search,) = [
-            each for each in receipts if (each["event"], each.get("stage")) == ("begin", "references-strong-2")
+            each for each in receipts if (each["event"], each.get("stage")) == ("begin", "references/strong/2")
         ]
         search["inputs"]["role:validation"] = "0" * 64
         return receipts
 
     found = with_ledger(run, peeking)
     assert failing(found) == {4}
-    assert "references-strong-2" in found[4].detail
-    assert "read selection and validation" in found[4].detail
+    assert "references/strong/2" in found[4].detail
+    assert "read selection, validation" in found[4].detail
 
 
 def test_4_and_14_without_any_fitting(run: Path) -> None:
-    kept = ("freeze", "audit", "evaluation")
-    found = with_ledger(run, lambda receipts: [each for each in receipts if each.get("stage", "audit") in kept])
+    kept = ("freeze", "score/audit", "score/evaluation")
+    found = with_ledger(run, lambda receipts: [each for each in receipts if each.get("stage", "freeze") in kept])
     assert failing(found) == {4}, "freezing is a stage that is given no role"
     assert found[4].detail == "The ledger tells of no search for references."
 
 
 def test_5_fitting_after_the_freeze(run: Path) -> None:
     def late(receipts: Receipts) -> Receipts:
-        fitted = [each for each in receipts if each.get("stage") == "mga"]
-        at = next(i for i, each in enumerate(receipts) if each.get("stage") == "evaluation")
+        fitted = [each for each in receipts if each.get("stage") == "policy/mga"]
+        at = next(i for i, each in enumerate(receipts) if each.get("stage") == "score/evaluation")
         return [*receipts[:at], *fitted, *receipts[at:]]
 
     found = with_ledger(run, late)
     assert failing(found) == {5}
-    assert found[5].detail.startswith("mga was begun after the freeze (receipt ")
+    assert found[5].detail.startswith("policy/mga was begun after the freeze (receipt ")
 
 
 @pytest.mark.parametrize("leads", ["V6", "V6 V6", "V6 V7", "V6 I II III"])
@@ -352,13 +352,13 @@ def test_13_no_freeze_before_the_scoring(run: Path, hypothesis: Hypothesis) -> N
 @pytest.mark.parametrize("role", ["audit", "evaluation"])
 def test_14_training_on_a_scored_role(run: Path, role: str) -> None:
     def peeking(receipts: Receipts) -> Receipts:
-        (begin,) = [each for each in receipts if (each["event"], each.get("stage")) == ("begin", "mga")]
+        (begin,) = [each for each in receipts if (each["event"], each.get("stage")) == ("begin", "policy/mga")]
         begin["inputs"][f"role:{role}"] = "0" * 64
         return receipts
 
     found = with_ledger(run, peeking)
     assert failing(found) == {14}
-    assert found[14].detail.startswith("mga (receipt ")
+    assert found[14].detail.startswith("policy/mga (receipt ")
     assert f"was given the {role} role" in found[14].detail
 
 

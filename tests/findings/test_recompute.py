@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from leadwise.report.methods import describe_methods
 
 from leadwise.findings.recompute import recomputed_cell
+from leadwise.report.prose.methods import describe_methods
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Hypothesis

@@ -5,7 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from leadwise.analysis.contrasts import Readings, contrasts, contrasts_frame, paired_frame
+from leadwise.analysis.contrasts import contrasts_frame, estimate_contrasts
+from leadwise.analysis.paired import paired_frame
+from leadwise.analysis.readings import Readings
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.leads import LeadSet
@@ -35,7 +37,7 @@ def study(
         allocations[name] = allocate_budgets(policy, validation, BUDGETS)
     readings = Readings(validation, [evaluator])
     every = [allocation for each in allocations.values() for allocation in each]
-    return contrasts_frame(contrasts(readings, every, [references])), allocations, readings
+    return contrasts_frame(estimate_contrasts(readings, every, [references])), allocations, readings
 
 
 @pytest.mark.parametrize("policy", ["ecg-on-demand", "mga"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rfc8785
 
-from leadwise.run.history import Chronology, History, is_search, scored_role, training
+from leadwise.run.history import Chronology, History
 from leadwise.run.ledger import BEGINNING, Receipt, clock
 from receipts import COMMON, SOFTWARE, Told, history
 
@@ -34,21 +34,6 @@ def ours(*told: Told) -> Chronology:
 
 def numbers(receipts: Sequence[Receipt]) -> list[int]:
     return [receipt.number for receipt in receipts]
-
-
-# names of stages -----------------------------------------------------------------------------------------------------
-
-
-def test_names_of_stages() -> None:
-    assert [scored_role(stage) for stage in ("audit", "evaluation", "mga", "freeze")] == [
-        "audit",
-        "evaluation",
-        None,
-        None,
-    ]
-    assert is_search("references-strong-4")
-    assert not is_search("strong")
-    assert training("strong", 3) == "strong-seed-3"
 
 
 # one history ---------------------------------------------------------------------------------------------------------
@@ -92,7 +77,9 @@ def test_the_last_receipts_of_their_kind() -> None:
 
 
 def test_stages_and_their_roles() -> None:
-    found = history(begin("cohort", "train", "audit"), begin("references-a-2", "selection"), begin("audit"), end("mga"))
+    found = history(
+        begin("cohort", "train", "audit"), begin("references/a/2", "selection"), begin("score/audit"), end("mga")
+    )
     assert numbers(found.begun) == [1, 2, 3]
     assert numbers(found.ended) == [4]
     assert numbers(found.staged) == [1, 2, 3, 4]
@@ -102,27 +89,30 @@ def test_stages_and_their_roles() -> None:
 
 
 def test_scoring_before_any_freeze() -> None:
-    for early in (begin("audit"), end("evaluation")):
-        found = history(begin("mga"), early, freeze("ours"), begin("audit")).scored_too_early
+    for early in (begin("score/audit"), end("score/evaluation")):
+        found = history(begin("mga"), early, freeze("ours"), begin("score/audit")).scored_too_early
         assert found is not None
         assert found.number == 2
-    assert history(freeze("ours"), begin("audit")).scored_too_early is None
-    assert history(TAKEN, begin("audit")).scored_too_early is None
-    assert history(begin("freeze"), begin("audit")).scored_too_early is not None, "it was only begun"
+    assert history(freeze("ours"), begin("score/audit")).scored_too_early is None
+    assert history(TAKEN, begin("score/audit")).scored_too_early is None
+    assert history(begin("freeze"), begin("score/audit")).scored_too_early is not None, "it was only begun"
 
 
 def test_each_machine_has_its_stages() -> None:
     other = {"software": SOFTWARE | {"threads": 8}}
-    found = history(begin("controlled"), begin("mga") | other, begin("audit"), RESULTS, end("audit")).software
+    found = history(
+        begin("controlled"), begin("mga") | other, begin("score/audit"), RESULTS, end("score/audit")
+    ).software
     assert {software.threads: stages for software, stages in found.items()} == {
-        2: ["controlled", "audit", "results"],
+        2: ["controlled", "score/audit", "results"],
         8: ["mga"],
     }
 
 
 def test_a_network_that_was_trained_here_has_an_account_of_it() -> None:
     found = history(
-        end("strong-seed-1", "strong.safetensors"), end("strong-seed-2", "strong.safetensors", "history.csv")
+        end("evaluator/strong/seed-1", "strong.safetensors"),
+        end("evaluator/strong/seed-2", "strong.safetensors", "history.csv"),
     )
     assert [found.trained_elsewhere("strong", seed) for seed in (1, 2, 3)] == [True, False, False]
 
@@ -131,7 +121,9 @@ def test_a_network_that_was_trained_here_has_an_account_of_it() -> None:
 
 
 def test_a_run() -> None:
-    found = ours(begin("mga"), begin("freeze"), freeze("ours"), begin("audit"), begin("evaluation"), RESULTS)
+    found = ours(
+        begin("mga"), begin("freeze"), freeze("ours"), begin("score/audit"), begin("score/evaluation"), RESULTS
+    )
     assert found.frozen is not None
     assert found.frozen.number == 3
     assert not found.elsewhere
@@ -143,7 +135,7 @@ def test_a_run() -> None:
 
 
 def test_a_bundle_from_elsewhere() -> None:
-    found = ours(TAKEN, begin("audit"), RESULTS, TAKEN)
+    found = ours(TAKEN, begin("score/audit"), RESULTS, TAKEN)
     assert found.frozen is not None
     assert found.frozen.number == 1, "taken again, it is still the same"
     assert found.elsewhere
@@ -152,12 +144,14 @@ def test_a_bundle_from_elsewhere() -> None:
 
 
 def test_another_bundle_before_or_after() -> None:
-    before = ours(freeze("other"), begin("audit"), begin("mga"), freeze("ours"), begin("audit"), RESULTS)
+    before = ours(freeze("other"), begin("score/audit"), begin("mga"), freeze("ours"), begin("score/audit"), RESULTS)
     assert numbers(before.earlier) == [2]
     assert (before.times_earlier("audit"), before.times_earlier("evaluation")) == (1, 0)
     assert numbers(before.scorings) == [5]
     assert numbers(before.between) == [5]
-    after = ours(freeze("ours"), begin("audit"), RESULTS, begin("mga"), freeze("other"), begin("audit"), RESULTS)
+    after = ours(
+        freeze("ours"), begin("score/audit"), RESULTS, begin("mga"), freeze("other"), begin("score/audit"), RESULTS
+    )
     assert after.earlier == []
     assert numbers(after.scorings) == [2]
     assert numbers(after.between) == [2], "what comes later belongs to another bundle"
@@ -165,7 +159,7 @@ def test_another_bundle_before_or_after() -> None:
 
 
 def test_no_freeze() -> None:
-    found = ours(begin("audit"), freeze("other"), begin("evaluation"))
+    found = ours(begin("score/audit"), freeze("other"), begin("score/evaluation"))
     assert found.frozen is found.freeze is None
     assert found.freeze_in_words == ""
     assert not found.elsewhere
@@ -176,12 +170,12 @@ def test_no_freeze() -> None:
 def test_a_freeze_elsewhere_is_not_the_taking_over() -> None:
     taken = TAKEN | {"time": "2026-11-20T10:00:00.000+00:00"}
     said = {"time": "2026-11-18T06:47:09.735+00:00", "head": "f" * 64}
-    assert ours(taken | {"frozen": said}, begin("audit"), RESULTS).freeze_in_words == (
+    assert ours(taken | {"frozen": said}, begin("score/audit"), RESULTS).freeze_in_words == (
         f"frozen, as the bundle says, at 2026-11-18 06:47:09 UTC (head of that run's ledger {'f' * 64}), "
         "and taken over from another run at 2026-11-20 10:00:00 UTC (receipt 1)"
     )
     for unknown in (taken, taken | {"frozen": None}):
-        assert ours(unknown, begin("audit"), RESULTS).freeze_in_words == (
+        assert ours(unknown, begin("score/audit"), RESULTS).freeze_in_words == (
             "taken over from another run at 2026-11-20 10:00:00 UTC (receipt 1); the bundle does not say when it was "
             "frozen"
         )
@@ -217,7 +211,7 @@ def test_artifacts_of_another_plan_are_left_out() -> None:
     for plan in ("old", "new"):
         mga = run.stage("mga", f"mga {plan}", {"controlled": shared}, {"policy": plan})
         frozen = run.stage("freeze", f"freeze {plan}", {"mga": mga}, {"bundle.json": f"bundle {plan}"})
-        run.stage("audit", f"audit {plan}", {"role:audit": "a", "freeze": frozen}, {"results": plan})
+        run.stage("score/audit", f"audit {plan}", {"role:audit": "a", "freeze": frozen}, {"results": plan})
     for plan in ("old", "new"):
         assert run.keys(f"bundle {plan}") == ["c", f"mga {plan}", f"freeze {plan}", f"audit {plan}"]
 
@@ -226,7 +220,7 @@ def test_a_bundle_from_elsewhere_was_scored_after_the_receipt_about_it() -> None
     run = Writer()
     for bundle in ("one", "two"):
         run.told.append({"event": "bundle", "sha256": bundle})
-        run.stage("evaluation", f"scored {bundle}", {"role:evaluation": "e"}, {"results": bundle})
+        run.stage("score/evaluation", f"scored {bundle}", {"role:evaluation": "e"}, {"results": bundle})
     assert run.keys("two") == ["scored two"]
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import rfc8785
-from leadwise.report.methods import describe_methods
 
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.findings.protocol import protocol_checks
 from leadwise.report.page.provenance import hash_frames, software_frame
+from leadwise.report.prose.methods import describe_methods
 from leadwise.run.bundle import Bundle
 from leadwise.run.contents import RunContents
 from leadwise.run.ledger import End, Report, read_receipts
@@ -40,16 +40,16 @@ def flip(file: Path, at: int = -2) -> bytes:
 
 
 KINDS = {
-    "evaluator": "artifacts/controlled/*/controlled.safetensors",
-    "network": "artifacts/strong/*/strong.safetensors",
-    "policy": "artifacts/mga/*/mga.safetensors",
-    "control": "artifacts/random-subset/*/random-subset.safetensors",
-    "references": "artifacts/references-strong-2/*/strong.csv",
-    "history": "artifacts/strong-seed-1/*/history.csv",
-    "seeds": "artifacts/strong/*/seeds.csv",
+    "evaluator": "artifacts/evaluator/controlled/*/controlled.safetensors",
+    "network": "artifacts/evaluator/strong/*/strong.safetensors",
+    "policy": "artifacts/policy/mga/*/mga.safetensors",
+    "control": "artifacts/policy/random-subset/*/random-subset.safetensors",
+    "references": "artifacts/references/strong/2/*/strong.csv",
+    "history": "artifacts/evaluator/strong/seed-1/*/history.csv",
+    "seeds": "artifacts/evaluator/strong/*/seeds.csv",
     "splits": "artifacts/cohort/*/splits.parquet",
     "frozen list": "artifacts/freeze/*/bundle.json",
-    "scores": "artifacts/evaluation/*/records.parquet",
+    "scores": "artifacts/score/evaluation/*/records.parquet",
     "bundled evaluator": "bundle/evaluators/mask-robust.safetensors",
     "bundled policy": "bundle/policies/ccga.safetensors",
     "bundled references": "bundle/references/controlled.csv",
@@ -89,7 +89,7 @@ def test_a_changed_list_of_the_bundle_is_named(run: Path) -> None:
 
 @pytest.mark.parametrize("field", ["key", "outputs", "inputs", "stage"])
 def test_a_changed_list_of_outputs_is_named(run: Path, field: str) -> None:
-    (file,) = run.glob("artifacts/mga/*/outputs.json")
+    (file,) = run.glob("artifacts/policy/mga/*/outputs.json")
     whole = file.read_bytes()
     facts = json.loads(whole)
     if isinstance(facts[field], dict):
@@ -154,7 +154,7 @@ def test_a_last_receipt_without_an_event_is_named(run: Path) -> None:
 
 
 def test_a_missing_artifact_is_named(run: Path, tmp_path: Path) -> None:
-    for stage in ("controlled", "freeze", "audit"):
+    for stage in ("evaluator/controlled", "freeze", "score/audit"):
         (place,) = (run / "artifacts" / stage).iterdir()
         shutil.move(place, tmp_path / "aside")
         problems = verify(run)
@@ -164,7 +164,7 @@ def test_a_missing_artifact_is_named(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_forged_artifact_needs_a_receipt(run: Path) -> None:
-    (place,) = (run / "artifacts" / "mga").iterdir()
+    (place,) = (run / "artifacts" / "policy" / "mga").iterdir()
     forged = Path(shutil.copytree(place, place.with_name("0" * 16)))
     facts = json.loads((forged / "outputs.json").read_text())
     (forged / "outputs.json").write_text(json.dumps(facts | {"key": "0" * 64}))
@@ -216,7 +216,7 @@ def test_looking_before_the_freeze_is_named(tmp_path: Path) -> None:
 
 def test_what_a_kill_leaves_is_not_called_tampering(run: Path) -> None:
     """Scratch of an unfinished stage, and a torn line after the head."""
-    scratch = run / "artifacts" / "mga" / f"{'1' * 16}.unfinished"
+    scratch = run / "artifacts" / "policy" / "mga" / f"{'1' * 16}.unfinished"
     scratch.mkdir()
     (scratch / "notes").write_text("")
     problems = ledger_without(run, lambda lines: [*lines, b'{"event":"be'])
@@ -225,7 +225,7 @@ def test_what_a_kill_leaves_is_not_called_tampering(run: Path) -> None:
 
 
 def test_a_draft_that_a_kill_left_is_not_called_tampering(run: Path) -> None:
-    (place,) = (run / "artifacts" / "mga").iterdir()
+    (place,) = (run / "artifacts" / "policy" / "mga").iterdir()
     draft = Path(shutil.copytree(place, place.with_name(f".{'1' * 16}.abcdef")))
     facts = json.loads((draft / "outputs.json").read_text())
     (draft / "outputs.json").write_text(json.dumps(facts | {"key": "1" * 64}))
@@ -249,7 +249,7 @@ def kept(file: Path) -> Callable[[], None]:
 
 
 def test_an_artifact_without_its_list_of_outputs_is_named(run: Path) -> None:
-    (place,) = (run / "artifacts" / "mga").iterdir()
+    (place,) = (run / "artifacts" / "policy" / "mga").iterdir()
     back = [kept(place / "outputs.json"), kept(place / "mga.safetensors")]
     (place / "outputs.json").unlink()
     (place / "mga.safetensors").write_text("something else")
@@ -259,10 +259,10 @@ def test_an_artifact_without_its_list_of_outputs_is_named(run: Path) -> None:
     assert problems == [f"{place / 'outputs.json'} is missing; run the plan again, and the stage will be done again."]
 
 
-@pytest.mark.parametrize("other", ["references-controlled-4", "mga"])
+@pytest.mark.parametrize("other", ["references/controlled/4", "policy/mga"])
 def test_artifacts_that_changed_places_are_named(run: Path, tmp_path: Path, other: str) -> None:
     """Between stages; a key alone changed is another place too."""
-    (ours,), (theirs,) = ((run / "artifacts" / stage).iterdir() for stage in ("references-controlled-2", other))
+    (ours,), (theirs,) = ((run / "artifacts" / stage).iterdir() for stage in ("references/controlled/2", other))
 
     def swap() -> None:
         shutil.move(ours, tmp_path / "aside")
@@ -394,7 +394,7 @@ def changed(facts: Any, path: tuple[Any, ...], value: Any) -> Any:
 @pytest.fixture(scope="module")
 def slim(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run without what would only take time to read."""
-    stages = [place.name for place in (run / "artifacts").iterdir() if place.name not in ("cohort", "freeze", "strong")]
+    stages = [place.name for place in (run / "artifacts").iterdir() if place.name not in ("cohort", "freeze")]
     ignored = shutil.ignore_patterns("cohort-160-3", "figures", *stages)
     return Path(shutil.copytree(run, tmp_path_factory.mktemp("slim") / "run", ignore=ignored))
 

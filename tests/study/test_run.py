@@ -455,8 +455,8 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
         "references-strong-2": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
         "references-controlled-4": [("call", "leadwise.references _Ledger add", 0)],
         "strong-mga": [("call", scorer, rng.randrange(3))],
-        "audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.results paired_frame", 0)],
-        "evaluation": [("call", "leadwise.study.results RoleResults _reading_rows", 0)],
+        "audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.scoring paired_frame", 0)],
+        "evaluation": [("call", "leadwise.study.scoring readings_frame", 0)],
         "freeze": [("call", "leadwise.run.bundle atomic_file", 0)],
     }
     points: list[tuple[str, object, object]] = [("call", "leadwise.study.run read_ptbxl", 0)]

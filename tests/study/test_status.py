@@ -16,9 +16,11 @@ from leadwise.study.status import run_status
 from receipts import receipt_facts
 from runs import PLAN, planned
 
-LAST = {"freeze", "audit", "evaluation"}
-FROM_POLICIES = {"cohort-state", "training-allocations", "mask-robust", "development"} | LAST
-POLICIES = {"ecg-on-demand", "mga", "ccga", "strong-mga"}
+LAST = {"freeze", "score/audit", "score/evaluation"}
+FROM_STRONG = {"evaluator/strong", "references/strong/1", "references/strong/2"} | {
+    f"policy/{name}" for name in ("strong-mga", "strong-mga-controlled-state")
+}
+OF_MASK_ROBUST = {"evaluator/mask-robust", "development"}
 
 
 @pytest.fixture
@@ -56,21 +58,16 @@ def test_a_finished_run(finished: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "outdated", "to_do"),
     [
-        ("neighbours = 10", "neighbours = 9", POLICIES | FROM_POLICIES, set()),
+        ("neighbours = 10", "neighbours = 9", {"policy/ccga"} | LAST, set()),
         ('"tiny"', '"small"', LAST, set()),
-        ("search = [1, 2]", "search = [1, 2, 4]", LAST, {"references-strong-4"}),
+        ("references = [1, 2]\nrecipe", "references = [1, 2, 4]\nrecipe", LAST, {"references/strong/4"}),
         ("replicates = 20", "replicates = 21", {"development"} | LAST, set()),
+        ("seeds = [1, 2]", "seeds = [1]", FROM_STRONG | {"development"} | LAST, set()),
+        ("seeds = [1]", "seeds = [2]", OF_MASK_ROBUST | LAST, {"evaluator/mask-robust/seed-2"}),
         (
-            "seeds = [1, 2]",
-            "seeds = [1]",
-            {"strong", "references-strong-1", "references-strong-2", "strong-mga"} | {"development"} | LAST,
-            set(),
-        ),
-        ("[mask_robust]\nseed = 1", "[mask_robust]\nseed = 2", {"mask-robust", "development"} | LAST, set()),
-        (
-            "[strong]",
+            "[evaluators.controlled]",
             "[roles]\ntrain = [1, 2, 3, 4, 5, 6]\nvalidation = [7]\nselection = [10]\naudit = [8]\n"
-            "evaluation = [9]\n[strong]",
+            "evaluation = [9]\n[evaluators.controlled]",
             {"cohort"} | LAST,
             set(),
         ),
@@ -93,8 +90,8 @@ def test_what_another_plan_would_redo(
 
 def test_other_training_records_outdate_all_that_was_fitted(copied: Path) -> None:
     roles = "train = [1, 2, 3, 4, 5]\nvalidation = [6, 7]\nselection = [10]\naudit = [9]\nevaluation = [8]"
-    found = states(copied, PLAN.replace("[strong]", f"[roles]\n{roles}\n[strong]"))
-    assert found["done"] == {"random-subset"}
+    found = states(copied, PLAN.replace("[evaluators.controlled]", f"[roles]\n{roles}\n[evaluators.controlled]"))
+    assert found["done"] == {"policy/random-subset"}
     assert set(found) == {"done", "outdated"}
 
 
@@ -108,26 +105,28 @@ def test_outdated_until_it_runs_again(finished: Path, tmp_path: Path) -> None:
 
 
 def test_killed_in_the_middle(copied: Path) -> None:
-    rolled_back(copied, "begin", "mask-robust")
-    for stage in ("mask-robust", "development", *LAST):
+    rolled_back(copied, "begin", "policy/ccga")
+    done = {end["stage"] for end in receipt_facts(copied / "ledger.jsonl") if end["event"] == "end"}
+    for stage in set(planned(copied / "plan.toml")) - done:
         shutil.rmtree(copied / "artifacts" / stage)
     found = states(copied)
-    assert found["unfinished"] == {"mask-robust"}
-    assert found["to do"] == {"development"} | LAST
+    assert found["unfinished"] == {"policy/ccga"}
+    assert found["to do"] == set(planned(copied / "plan.toml")) - done - {"policy/ccga"}
+    assert found["to do"] > LAST
     assert set(found) == {"done", "unfinished", "to do"}
-    found = states(copied, PLAN.replace("[mask_robust]\nseed = 1", "[mask_robust]\nseed = 2"))
-    assert found["to do"] == {"mask-robust", "development"} | LAST, "what was begun from other settings is of no use"
+    found = states(copied, PLAN.replace("neighbours = 10", "neighbours = 9"))
+    assert "policy/ccga" in found["to do"], "what was begun from other settings is of no use"
 
 
 def test_a_receipt_that_a_kill_took(copied: Path) -> None:
-    rolled_back(copied, "begin", "evaluation")
-    (row,) = [row for row in run_status(copied) if row["stage"] == "evaluation"]
+    rolled_back(copied, "begin", "score/evaluation")
+    (row,) = [row for row in run_status(copied) if row["stage"] == "score/evaluation"]
     assert (row["state"], row["seconds"]) == ("done", None)
 
 
 def test_an_artifact_that_somebody_removed(copied: Path) -> None:
-    shutil.rmtree(copied / "artifacts" / "random-subset")
-    assert states(copied)["to do"] == {"random-subset"}
+    shutil.rmtree(copied / "artifacts" / "policy" / "random-subset")
+    assert states(copied)["to do"] == {"policy/random-subset"}
 
 
 def test_before_anything_is_done(tmp_path: Path) -> None:
@@ -168,19 +167,19 @@ def test_the_cohort_is_the_one_that_fits_the_plan(copied: Path) -> None:
 def test_the_cohort_is_the_last_one(copied: Path) -> None:
     folds = read_plan(copied / "plan.toml").roles
     cohort_seen(copied, dict.fromkeys(folds, "else"), folds)
-    assert states(copied)["done"] == {"random-subset"}
+    assert states(copied)["done"] == {"policy/random-subset"}
 
 
 def test_a_plan_for_another_synthetic_cohort(copied: Path) -> None:
     """Nothing is known of its records, whatever its folds; told by what the first stage was made from."""
     (listed,) = (copied / "artifacts" / "cohort").glob(f"*/{OUTPUTS}")
     facts = json.loads(listed.read_text())
-    facts["settings"]["cohort"] = read_plan(copied / "plan.toml").cohort.model_dump()
+    facts["settings"]["cohort"] = read_plan(copied / "plan.toml").cohort.as_said()
     listed.write_text(json.dumps(facts))
     assert set(states(copied)) == {"done"}
-    assert states(copied, PLAN.replace("records = 160", "records = 161"))["done"] == {"random-subset"}
+    assert states(copied, PLAN.replace("records = 160", "records = 161"))["done"] == {"policy/random-subset"}
 
 
 def test_a_bundle_that_was_scored_elsewhere(finished: Path, tmp_path: Path) -> None:
     directory, _ = evaluate_bundle(finished, finished / "cohort-160-3", tmp_path / "out", "audit")
-    assert [(row["stage"], row["state"]) for row in run_status(directory.path)] == [("audit", "done")]
+    assert [(row["stage"], row["state"]) for row in run_status(directory.path)] == [("score/audit", "done")]

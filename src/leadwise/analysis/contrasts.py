@@ -16,6 +16,7 @@ from leadwise.analysis.bootstrap import Estimate
 from leadwise.analysis.readings import Readings
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
+from leadwise.evaluators.contract import Evaluator
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
 from leadwise.references import MATCHED_METRICS, References, Several, by_evaluator
@@ -87,7 +88,7 @@ class Contrast:
 
 
 def contrast(
-    allocation: Allocation, evaluator: Any, references: Several, metric: str = "nll", reference: str = OWN
+    allocation: Allocation, evaluator: Evaluator, references: Several, metric: str = "nll", reference: str = OWN
 ) -> pd.DataFrame:
     """D of one allocation with its patient-cluster interval, against the evaluator's own reference.
 
@@ -99,7 +100,7 @@ def contrast(
 
 def contrasts(
     allocations: Iterable[Allocation],
-    evaluators: Iterable[Any],
+    evaluators: Iterable[Evaluator],
     references: Several,
     metrics: Sequence[str] = MATCHED_METRICS,
     reference: str = OWN,
@@ -122,7 +123,7 @@ _COLUMNS = (
 
 def contrasts_alone(
     allocations: Iterable[Allocation],
-    evaluators: Iterable[Any],
+    evaluators: Iterable[Evaluator],
     references: Several,
     metrics: Sequence[str],
     reference: str = OWN,

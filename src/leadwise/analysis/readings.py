@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float64, Int
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
-from leadwise.evaluators.scoring import Scorers
-from leadwise.leads import LeadSet
+from leadwise.evaluators.contract import Evaluator, evaluator_name
+from leadwise.evaluators.scoring import Scorer, Scorers
+from leadwise.leads import lead_names, mask_bits
 from leadwise.metrics import record_brier, record_nll
 
 
@@ -35,20 +35,20 @@ class Readings:
     def __init__(
         self,
         records: Records,
-        evaluators: Iterable[Any],
+        evaluators: Iterable[Evaluator],
         bootstrap: PatientBootstrap | None = None,
         memory: Path | None = None,
     ) -> None:
         self.records = records
         self.bootstrap = bootstrap or PatientBootstrap(records)
-        self.evaluators: dict[str, Any] = {}
+        self.evaluators: dict[str, Evaluator] = {}
         for evaluator in evaluators:
             name = evaluator_name(evaluator)
             if self.evaluators.setdefault(name, evaluator) is not evaluator:
                 raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
-        self.scorers = Scorers(records, memory)
+        self.scorers = Scorers(records, memory, whole=True)
         """What reads; a rollout on the same records may read with them, too."""
-        self._used: dict[str, Int[np.ndarray, " m"]] = {}
+        self._used: dict[str, Scorer] = {}
 
     def __repr__(self) -> str:
         return f"<Readings of {len(self.records)} records by {', '.join(self.evaluators)}>"
@@ -59,10 +59,11 @@ class Readings:
         """The evaluator's probabilities on ``records`` (a part of the role) for each of the mask matrices."""
         if evaluator not in self.evaluators:
             raise InputError(f"There is no evaluator '{evaluator}' here; there are {', '.join(self.evaluators)}.")
-        positions, together = np.tile(self._positions(records), len(masks)), np.concatenate(masks)
-        answer = self.scorers.of(self.evaluators[evaluator]).pairs(positions, together)
-        used = _codes(positions, together)
-        self._used[evaluator] = np.union1d(self._used.get(evaluator, used), used)
+        if evaluator not in self._used:
+            source = self.scorers.of(self.evaluators[evaluator])
+            self._used[evaluator] = Scorer(source.evaluator, self.records, remember=True, source=source)
+        positions = np.tile(self._positions(records), len(masks))
+        answer = self._used[evaluator].pairs(positions, np.concatenate(masks))
         return list(answer.reshape(len(masks), len(records), -1))
 
     def used(self) -> Iterator[tuple[str, Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]]:
@@ -70,10 +71,8 @@ class Readings:
 
         What a rollout has read on its way, with the same `scorers`, is not among it.
         """
-        for name, used in self._used.items():
-            positions, masks, probabilities = self.scorers.of(self.evaluators[name]).remembered
-            asked = np.isin(_codes(positions, masks), used)
-            yield name, positions[asked], masks[asked], probabilities[asked]
+        for name, scorer in self._used.items():
+            yield name, *scorer.remembered
 
     def _positions(self, records: Records) -> Int[np.ndarray, " n"]:
         """Where these records stand among the role's."""
@@ -93,22 +92,16 @@ def readings_frame(readings: Readings) -> pd.DataFrame:
     """``records.parquet``: every (evaluator, record, lead set) that a result uses, once."""
     records, frames = readings.records, []
     for evaluator, positions, masks, probabilities in readings.used():
-        labels, bits = records.labels[positions], masks @ (1 << np.arange(12))
-        text = {each: str(LeadSet(int(each))) for each in np.unique(bits)}
+        labels = records.labels[positions]
         columns: dict[str, Any] = {
             "role": records.role,
             "evaluator": evaluator,
             "id": records.ids[positions],
             "patient": records.patients[positions],
-            "leads": [text[each] for each in bits],
+            "leads": lead_names(mask_bits(masks)),
         }
         columns |= {f"y_{name}": labels[:, i] for i, name in enumerate(records.label_names)}
         columns |= {f"p_{name}": probabilities[:, i] for i, name in enumerate(records.label_names)}
         columns |= {"nll": record_nll(labels, probabilities), "brier": record_brier(labels, probabilities)}
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True)
-
-
-def _codes(positions: Int[np.ndarray, " m"], masks: Bool[np.ndarray, "m 12"]) -> Int[np.ndarray, " m"]:
-    """One number for each pair of record and mask."""
-    return 4096 * positions + masks @ (1 << np.arange(12))

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from leadwise.bench.plain import PlainResNet, operations, peak, shortest
 from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.evaluators.devices import keep_freed_memory
 from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.evaluators.masked_resnet.training import Training
 
@@ -17,6 +18,7 @@ from leadwise.evaluators.masked_resnet.training import Training
 def measure(cohort: Path) -> list[dict[str, Any]]:
     whole = read_ptbxl(cohort)
     train, recipe, best = whole["train"], Recipe(), peak()
+    keep_freed_memory()  # as a training does
     rows, order = [], np.arange(recipe.batch)
     for name, length in (("training", train.length), ("training on crops", recipe.crop)):
         training = Training(train, whole["validation"], recipe=recipe)
@@ -53,7 +55,9 @@ class _PlainLoop:
         )
 
     def __call__(self) -> None:
-        x, masks, y = (torch.from_numpy(array) for array in self.training.batch(self.order, self.length, self.rng))
+        x, masks, y = (
+            torch.from_numpy(array) for array in self.training.augmented.batch(self.order, self.length, self.rng)
+        )
         self.optimiser.zero_grad()
         functional.binary_cross_entropy_with_logits(self.network(x, masks), y).backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import platformdirs
 from jaxtyping import Float, Int, Int16
 
@@ -30,6 +29,9 @@ from leadwise.memory import too_large
 from leadwise.progress import progress
 from leadwise.registry import Count, Seed, Settings
 from leadwise.store import exclusive, naming
+
+if TYPE_CHECKING:  # only what makes recordings needs it, not the plan that names this kind
+    import pandas as pd
 
 FEWEST_RECORDS = 20
 """With fewer, some of the ten folds would stay empty."""
@@ -273,8 +275,10 @@ def _patient_of_each_record(records: int, rng: np.random.Generator) -> Int[np.nd
 
 def _draw_patients(
     count: int, rng: np.random.Generator
-) -> tuple[pd.DataFrame, Float[np.ndarray, "patients conditions"]]:
+) -> tuple["pd.DataFrame", Float[np.ndarray, "patients conditions"]]:
     """Age, sex, superclasses and SCP codes of each patient, and how severely he has each of `CONDITIONS`."""
+    import pandas as pd
+
     share = np.array(list(_COMBINATIONS.values()))
     combination = rng.choice(list(_COMBINATIONS), p=share / share.sum(), size=count)
     normal = np.array(["NORM" in names for names in combination])
@@ -311,8 +315,10 @@ def _draw_patients(
     return frame, severity
 
 
-def _draw_recordings(table: pd.DataFrame, rng: np.random.Generator) -> tuple[Recordings, pd.DataFrame]:
+def _draw_recordings(table: "pd.DataFrame", rng: np.random.Generator) -> tuple[Recordings, "pd.DataFrame"]:
     """The circumstances of each record, as the signal model takes them and as the database tells them."""
+    import pandas as pd
+
     n = len(table)
     normal = table["codes"].map(lambda codes: "NORM" in codes).to_numpy(dtype=bool)
     age = table["age"].to_numpy(dtype=float)
@@ -372,8 +378,10 @@ def _axis_names(degrees: Float[np.ndarray, "n"]) -> list[str]:
     return [("AXR", "ALAD", "LAD", "MID", "RAD", "ARAD")[i] for i in index]
 
 
-def _database(table: pd.DataFrame, circumstances: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: np.random.Generator) -> "pd.DataFrame":
     """``ptbxl_database.csv``, with the columns of PTB-XL in their order."""
+    import pandas as pd
+
     n = len(table)
     ecg_id = range(1, n + 1)
     codes = [
@@ -415,8 +423,10 @@ def _database(table: pd.DataFrame, circumstances: pd.DataFrame, rng: np.random.G
     return pd.DataFrame(columns)
 
 
-def _statements() -> pd.DataFrame:
+def _statements() -> "pd.DataFrame":
     """``scp_statements.csv``: the codes that occur, with the columns of PTB-XL."""
+    import pandas as pd
+
     superclass = {"NORM": "NORM"} | {code: name for name, codes in _CODES.items() for code in codes}
     frame = pd.DataFrame(index=pd.Index(_DESCRIPTIONS))
     frame["description"] = list(_DESCRIPTIONS.values())

@@ -1,6 +1,8 @@
-"""Which device computes, and with what memory."""
+"""The device that computes, its threads, and its memory. Threads and memory belong to the whole process."""
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -21,11 +23,22 @@ def find_device(wanted: str) -> torch.device:
     return device
 
 
+@contextmanager
+def one_thread() -> Iterator[int]:
+    """Let torch compute every operation on one thread inside; gives the number of threads before, and restores it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield before
+    finally:
+        torch.set_num_threads(before)
+
+
 def keep_freed_memory() -> None:
-    """Let this process keep large blocks that it frees, for the next step to use again.
+    """Let this process, from now on, keep large blocks that it frees, for the next training step to use again.
 
     The C library would hand them back to the system, which clears every page before it gives it out anew: with whole
-    records, a fifth of a training step.
+    records, a fifth of a training step. It cannot tell its settings, so they cannot be put back.
     """
     trim_threshold, mmap_threshold = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it

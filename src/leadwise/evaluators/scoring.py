@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
+from leadwise.evaluators.contract import Evaluator, as_array, evaluator_name, evaluator_sha256
 from leadwise.leads import LEADS, LeadSet, bits_masks, mask_bits
 from leadwise.progress import progress
 
@@ -23,7 +23,9 @@ BATCH = 256
 """Recordings handed to an evaluator at once, about 12 MB of signals, unless what it prepared names another number."""
 
 
-def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
+def score(
+    evaluator: Evaluator, records: Records, masks: Bool[np.ndarray, "*many n 12"]
+) -> Float64[np.ndarray, "*many n l"]:
     """Probabilities of the cohort's labels for each record, read with the leads of its own mask.
 
     ``masks`` has one row a record, or several such matrices stacked: pairs that they share are scored once.
@@ -32,7 +34,7 @@ def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"
 
 
 def score_subsets(
-    evaluator: Any, records: Records, lead_sets: Iterable[LeadSet] | Bool[np.ndarray, "s 12"]
+    evaluator: Evaluator, records: Records, lead_sets: Iterable[LeadSet] | Bool[np.ndarray, "s 12"]
 ) -> Float64[np.ndarray, "s n l"]:
     """Probabilities for every record, read with each of the lead sets. The answer takes 8·s·n·l bytes."""
     masks = (
@@ -49,9 +51,22 @@ class Scorer:
     With ``remember`` it keeps every answer to `pairs` and `masks`, so that no pair is ever read twice: worth the memory
     (8 bytes a label and a pair) for evaluators that take their time. With a ``memory`` file it also keeps them there, a
     batch as soon as it is read, and begins with what it finds: the file must be of this evaluator and these records.
+
+    An engine may read some pairs together and those that are left over in another way, which differs in the last bits.
+    With ``whole`` nothing is left over, so that an answer does not depend on what was asked with it, or is known. A
+    scorer with a ``source`` of that kind takes from it all but what is left over of a question: it answers to the bit
+    as one without a source, whatever others have asked the source before.
     """
 
-    def __init__(self, evaluator: Any, records: Records, remember: bool = False, memory: Path | None = None) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        records: Records,
+        remember: bool = False,
+        memory: Path | None = None,
+        whole: bool = False,
+        source: "Scorer | None" = None,
+    ) -> None:
         if not len(records):
             raise InputError(
                 f"There are no records to score in {records.name}; choose a role or selection that has some."
@@ -66,9 +81,9 @@ class Scorer:
             self._recall(memory)
         self.readings = 0
         """How many pairs of record and mask the evaluator has read."""
-        prepare = getattr(evaluator, "prepare", None)
-        fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
-        self._prepared: Any = prepare(records.unlabelled) if prepare and fits else _FromSignals(evaluator, records)
+        self._source = source
+        self._prepared: Any = _prepared(evaluator, records) if source is None else source._prepared
+        self._together = getattr(self._prepared, "together", 1) if whole else 1
 
     def masks(self, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
         """See `score`."""
@@ -84,6 +99,10 @@ class Scorer:
         _check_masks(masks)
         self._check_available(masks & ~self._available[positions], self.records.ids[positions])
         distinct, inverse = np.unique(mask_bits(masks) + 4096 * positions, return_inverse=True)
+        return self._answer(distinct)[inverse]
+
+    def _answer(self, distinct: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
+        """From memory, or read; a pair is 4096 · position + mask bits."""
         place = np.searchsorted(self._known, distinct)
         new = (
             self._known[np.minimum(place, len(self._known) - 1)] != distinct
@@ -92,10 +111,14 @@ class Scorer:
         )
         answer = np.empty((len(distinct), len(self._columns)))
         answer[~new] = self._answers[place[~new]]
-        answer[new] = self._read(distinct[new])
+        asked = distinct[new]
+        # what makes whole batches comes from the source, where there is one
+        whole = 0 if self._source is None else len(asked) // self._source._together * self._source._together
+        taken = [self._source._answer(asked[:whole])] if self._source is not None else []
+        answer[new] = np.concatenate([*taken, self._read(asked[whole:])])
         if self._remember and new.any():
-            self._keep(distinct[new], answer[new])
-        return answer[inverse]
+            self._keep(asked, answer[new])
+        return answer
 
     @property
     def remembered(self) -> tuple[Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]:
@@ -117,20 +140,20 @@ class Scorer:
         self._keep(rows[:, 0].astype(np.int64), rows[:, 1:])
 
     def _read(self, pairs: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
-        """Ask the evaluator, a batch at a time; a pair is 4096 · position + mask bits."""
-        where, bits = pairs // 4096, pairs % 4096
+        """Ask the evaluator, a batch at a time."""
         answer = np.empty((len(pairs), len(self._columns)))
         size = getattr(self._prepared, "batch", BATCH)
         with progress(f"Reading with {evaluator_name(self.evaluator)}", len(pairs)) as advance:
             for start in range(0, len(pairs), size):
                 part = slice(start, start + size)
-                batch_masks = bits_masks(bits[part])
-                said = self._prepared.probabilities(where[part], batch_masks)
-                answer[part] = self._checked(said, where[part])
+                batch = pairs[part]
+                batch = np.concatenate([batch, np.repeat(batch[:1], -len(batch) % self._together)])
+                said = self._prepared.probabilities(batch // 4096, bits_masks(batch % 4096))
+                answer[part] = self._checked(said, batch // 4096)[: len(pairs[part])]
                 if self._memory is not None:
                     with self._memory.open("ab") as file:
                         file.write(np.column_stack([pairs[part], answer[part]]).astype("<f8").tobytes())
-                advance(len(batch_masks))
+                advance(len(pairs[part]))
         self.readings += len(pairs)
         return answer
 
@@ -178,29 +201,36 @@ class Scorer:
 class Scorers:
     """Evaluators on some records, each prepared once: what one asker has had read is there for the next.
 
-    In the directory ``memory``, readings are kept as they are made, and found again.
+    In the directory ``memory``, readings are kept as they are made, and found again. For ``whole`` see `Scorer`.
     """
 
-    def __init__(self, records: Records, memory: Path | None = None) -> None:
-        self.records, self.memory = records, memory
+    def __init__(self, records: Records, memory: Path | None = None, whole: bool = False) -> None:
+        self.records, self.memory, self.whole = records, memory, whole
         self._made: dict[str, Scorer] = {}
 
-    def of(self, evaluator: Any) -> Scorer:
+    def of(self, evaluator: Evaluator) -> Scorer:
         """The scorer of an evaluator, made when it is first asked for."""
         name = evaluator_name(evaluator)
         if name not in self._made:
-            weights = (evaluator_sha256(evaluator) or "")[:16]  # the directory may outlive an evaluator of this name
+            weights = (evaluator_sha256(evaluator) or "")[:16]  # a directory may outlive an evaluator of this name
             place = self.memory and self.memory / f"{name}-{weights}-{self.records.labels_sha256[:16]}.readings"
-            self._made[name] = Scorer(evaluator, self.records, remember=True, memory=place)
+            self._made[name] = Scorer(evaluator, self.records, True, place, self.whole)
         if self._made[name].evaluator is not evaluator:
             raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
         return self._made[name]
 
 
+def _prepared(evaluator: Evaluator, records: Records) -> Any:
+    """What reads these records: the evaluator's own preparation, where it is for their sampling rate."""
+    prepare = getattr(evaluator, "prepare", None)
+    fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
+    return prepare(records.unlabelled) if prepare and fits else _FromSignals(evaluator, records)
+
+
 class _FromSignals:
     """Feeds an evaluator that has no `prepare` from the recordings."""
 
-    def __init__(self, evaluator: Any, records: Records) -> None:
+    def __init__(self, evaluator: Evaluator, records: Records) -> None:
         self.evaluator, self.signals = evaluator, records.signals
         rate = getattr(evaluator, "sampling_rate", None) or records.sampling_rate
         ratio = Fraction(rate).limit_denominator(1000) / Fraction(records.sampling_rate).limit_denominator(1000)
@@ -222,7 +252,7 @@ class _FromSignals:
         return self.evaluator.probabilities(signals, masks)
 
 
-def _match_labels(evaluator: Any, records: Records) -> Int[np.ndarray, " l"]:
+def _match_labels(evaluator: Evaluator, records: Records) -> Int[np.ndarray, " l"]:
     """Columns of the evaluator's answers in the cohort's order of labels."""
     declared = getattr(evaluator, "labels", None)
     if declared is None:

@@ -87,7 +87,7 @@ class Findings:
             frame = frame[frame[column] == value] if column in frame else frame.iloc[:0]
         return frame
 
-    def find(self, name: str, column: str = "value", **facts: object) -> Found:
+    def find(self, name: str, column: str = "value", /, **facts: object) -> Found:
         """``column`` of the first row of a frame that agrees with ``facts``, with ``lo`` and ``hi`` beside it."""
         frame = self.results.get(name)
         if frame is None or not {column, *facts} <= set(frame.columns):

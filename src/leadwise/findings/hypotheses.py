@@ -9,11 +9,7 @@ from leadwise.findings.estimates import MISSING, Findings
 from leadwise.findings.statements import Statement
 from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, joint_verdict
 from leadwise.run.plan import Hypothesis, Plan
-
-COLUMNS = (
-    *("number", "role", "level", "quantity", "policies", "evaluator", "baseline", "reference", "budgets", "metrics"),
-    *("expected", "cells", "present", "holding", "contradicted", "verdict", "value", "lo", "hi"),
-)
+from leadwise.run.results import TABLES
 
 
 def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -30,7 +26,7 @@ def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.Data
         for role in SCORED
         if findings.scored(role)
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return TABLES["hypotheses"].frame(rows)
 
 
 def _in_words(hypothesis: Hypothesis) -> dict[str, str]:

@@ -201,7 +201,8 @@ def _recomputed(run: _Run) -> Answer:
     if found is None:
         return "not applicable", "The primary cell is not among the results."
     place, problems = found
-    return _judged(problems, f"{place}: both D, I and their intervals come out again.")
+    numbers = "both D, I and their intervals" if run.plan.interactions else "D and its interval"
+    return _judged(problems, f"{place}: {numbers} come out again.")
 
 
 def _bundle(run: _Run) -> Answer:

@@ -10,7 +10,7 @@ from leadwise.run.plan import Plan
 class Family(NamedTuple):
     """Interactions between two evaluators, each contrast against its own references or both against the same.
 
-    Where nothing is compared with it, an evaluator has no baseline: the name is blank, and there are contrasts only.
+    Of a study that compares no evaluators the baseline is blank, and there are contrasts only.
     """
 
     evaluator: str
@@ -35,13 +35,14 @@ class Question(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan, findings: Findings, role: str) -> "Question":
-        """The plan's primary interaction.
+        """The plan's primary hypothesis, about an interaction or, where it compares no evaluators, a contrast.
 
-        Without one it is the first policy of the first interactions, or of the study where the plan has none, in NLL at
-        that of the budgets that is nearest four.
+        Without one it is the first policy of the first interactions, or of the study where it has none, in NLL at that
+        of the budgets that is nearest four.
         """
+        quantity = "interaction" if plan.interactions else "contrast"
         for each in plan.hypotheses:
-            if (each.level, each.quantity) == ("primary", "interaction"):
+            if (each.level, each.quantity) == ("primary", quantity):
                 family = Family(each.evaluator, each.baseline or "", each.reference)
                 return cls(family, each.policies[0], each.budgets[0], each.metrics[0], True)
         if plan.interactions:
@@ -49,8 +50,8 @@ class Question(NamedTuple):
             family = Family(first.evaluator, first.baseline, first.reference)
             rows = findings.rows("interactions", role=role, **family.facts)
         else:
-            family = Family(next(iter(plan.readers), next(iter(plan.evaluators))), "")
-            rows = findings.rows("contrasts", role=role, evaluator=family.evaluator)
+            reader = next(iter([*plan.readers, *plan.evaluators]))
+            family, rows = Family(reader, ""), findings.rows("contrasts", role=role, evaluator=reader)
         compared = [int(k) for k in rows["k"]] if len(rows) else plan.budgets
         return cls(family, plan.studied[0], min(compared, key=lambda k: (abs(k - 4), k)), "nll", False)
 

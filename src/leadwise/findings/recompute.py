@@ -21,22 +21,22 @@ TOLERANCE = 1e-9
 def recomputed_cell(contents: RunContents) -> tuple[str, list[str]] | None:
     """The primary cell and a sentence for each of its numbers that does not come out again; None if it is not there.
 
-    A study without interactions has a single contrast there.
+    A study that compares no evaluators has a single contrast there.
     """
     role, findings = contents.role, Findings(contents.results, contents.plan.roles)
     question = Question.of(contents.plan, findings, role)
     family, cell = question.family, question.cell(findings, role)
-    expected = {family.baseline: cell.before, family.evaluator: cell.after}
-    evaluators = [name for name in expected if name]
-    if any(expected[name].missing for name in evaluators) or (family.baseline and cell.change.missing):
+    compared = bool(family.baseline)
+    expected = ({family.baseline: cell.before} if compared else {}) | {family.evaluator: cell.after}
+    if any(found.missing for found in expected.values()) or (compared and cell.change.missing):
         return None
-    again = {name: _contrast(contents, findings, question, name) for name in evaluators}
+    again = {name: _contrast(contents, findings, question, name) for name in expected}
     problems = [
         sentence
         for name, found in again.items()
         for sentence in _differing(f"D under the {name} evaluator", expected[name], *found)
     ]
-    if family.baseline:
+    if compared:
         (before, before_replicates), (after, after_replicates) = again.values()
         problems += _differing("I", cell.change, after - before, after_replicates - before_replicates)
     return f"{cell.policy} in {cell.metric} at k = {cell.k}, {role} role", problems

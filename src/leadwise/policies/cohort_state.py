@@ -13,7 +13,7 @@ from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
 from leadwise.leads import LeadSet, lead_index, mask_bits
-from leadwise.policies.contract import Material, Policy, register_policy
+from leadwise.policies.contract import Material, Policy, TrainedPolicy, register_policy
 from leadwise.policies.learned import FORMAT, named, read_policy
 from leadwise.policies.observation import Observation
 from leadwise.registry import Settings
@@ -47,7 +47,7 @@ class CohortState(Fitted):
     kind = "cohort-state"
     scores_are_gains = False
 
-    def __init__(self, policy: Any, name: str = "cohort-state") -> None:
+    def __init__(self, policy: TrainedPolicy, name: str = "cohort-state") -> None:
         self.policy, self.name = policy, name
         self.first_lead, self.target = policy.first_lead, policy.target
         self.state_evaluator = None  # its probabilities are averages, not this record's
@@ -56,8 +56,8 @@ class CohortState(Fitted):
     @classmethod
     def make(cls, settings: CohortStateSettings, material: Material) -> "CohortState":
         """Take the averages for a policy of the plan."""
-        policy = material.policies[settings.of]
-        if policy.state_evaluator is None:
+        policy: Any = material.policies[settings.of]
+        if policy.state_evaluator is None or policy.first_lead is None:
             raise PlanError(
                 f"'policies.{material.name}.of' is {settings.of}, which sees no probabilities, so it has no average "
                 "state to be fed; name a policy that does."
@@ -136,7 +136,7 @@ class CohortState(Fitted):
         """Read what `save` wrote, around the same trained policy, which is found by name."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
-            policy = named(facts["policy"], policies, path)
+            policy: Any = named(facts["policy"], policies, path)  # it was saved around a trained one
             labels = len(policy.state_evaluator.labels)
             due = {"bits": ("<i8", ("sets",)), "averages": ("<f8", ("sets", labels))}
             check_tensors(tensors, due | {"statistics": ("<f8", (12, len(STATISTICS)))})

@@ -30,10 +30,13 @@ class Policy(Protocol):
     - ``needs_ids``: that it needs the records' ids, as random leads for each record do; else it does not get them.
     """
 
-    state_evaluator: Any
-    """Whose probabilities its observations hold, or None."""
-    first_lead: Sequence[str] | None
-    """Ranking of the leads, of which every record begins with the first that it has; or None."""
+    @property
+    def state_evaluator(self) -> Evaluator | None:
+        """Whose probabilities its observations hold, or None."""
+
+    @property
+    def first_lead(self) -> Sequence[str] | None:
+        """Ranking of the leads, of which every record begins with the first that it has; or None."""
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
         """The index of the next lead for each record, among ``observation.candidates``."""
@@ -85,6 +88,22 @@ class SavedPolicy(Policy, Protocol):
         """Write one file."""
 
 
+class TrainedPolicy(SavedPolicy, Protocol):
+    """A policy that learned from one evaluator and sees the probabilities of one."""
+
+    @property
+    def target(self) -> Evaluator:
+        """The evaluator whose NLL it learned to reduce."""
+
+    @property
+    def state_evaluator(self) -> Evaluator:
+        """Whose probabilities its observations hold."""
+
+    @property
+    def first_lead(self) -> Sequence[str]:
+        """Ranking of the leads, of which every record begins with the first that it has."""
+
+
 POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies")
 register_policy = POLICIES.register
 list_policies = POLICIES.names
@@ -108,7 +127,7 @@ def list_oracles() -> list[str]:
     return sorted(_ORACLES)
 
 
-def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
+def check_policy(policy: Policy, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
     """Raise `InputError`, a line for each complaint, unless a policy keeps the contract on some of these records.
 
     Looked at: exactly k different leads that the record has; the same choice when asked again, whatever else is in the

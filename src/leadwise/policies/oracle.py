@@ -1,7 +1,6 @@
 """Label-aware oracles: how much there would be to gain. They look at labels, so they can never be deployed."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ from jaxtyping import Float64
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import Evaluator, evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LEADS, order_masks, subsets
 from leadwise.metrics import record_nll
@@ -22,7 +21,7 @@ NAME = "oracle"
 
 
 @register_oracle("greedy")
-def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
+def greedy_oracle(evaluator: Evaluator, records: Records, budget: int) -> Allocation:
     """For each record, the lead that lowers its NLL most, then the next; the first lead is free to be any."""
     scorer = Scorer(evaluator, _with_leads(records, budget))
     n = len(scorer.records)
@@ -39,7 +38,7 @@ def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
 
 
 @register_oracle("exhaustive")
-def exhaustive_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
+def exhaustive_oracle(evaluator: Evaluator, records: Records, budget: int) -> Allocation:
     """For each record, the best of all sets of ``budget`` leads that it has. There are 495 sets of four."""
     kept = _with_leads(records, budget)
     scorer, masks, labels, available = Scorer(evaluator, kept), subsets(budget), kept.labels, kept.available
@@ -56,7 +55,9 @@ def exhaustive_oracle(evaluator: Any, records: Records, budget: int) -> Allocati
     return Allocation(kept, NAME, evaluator_name(evaluator), order)
 
 
-def headroom_frame(evaluator: Any, records: Records, references: References, budgets: Sequence[int]) -> pd.DataFrame:
+def headroom_frame(
+    evaluator: Evaluator, records: Records, references: References, budgets: Sequence[int]
+) -> pd.DataFrame:
     """``headroom.csv``: what the best fixed set reaches and what the oracles would reach, and the oracle's first lead.
 
     Columns: role, evaluator, statistic, k, label, value, deployable. ``fixed`` is the NLL of the reference, ``oracle``

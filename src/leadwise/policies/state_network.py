@@ -1,7 +1,6 @@
 """The small network that learned policies share: from a state to one number for each lead."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,19 +19,6 @@ CLIP = 3.0
 
 WEIGHTS = tuple(f"{layer}_{what}" for layer in (0, 3, 6) for what in ("weight", "bias"))
 """Names of the tensors that a trained network has; between the layers lie ReLU and dropout."""
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Layers are so small that several threads would wait for each other longer than they work."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class StateNetwork(Fitted):
@@ -106,11 +92,14 @@ class StateNetwork(Fitted):
         """Minimise ``loss(outputs, targets)``; returns the validation loss of each epoch."""
         import torch
 
+        from leadwise.evaluators.devices import one_thread
+
         generator = torch.Generator().manual_seed(seed)
         x, y = torch.tensor(inputs, dtype=torch.float32), torch.tensor(targets, dtype=torch.float32)
         x_validation, y_validation = (torch.tensor(array, dtype=torch.float32) for array in validation)
-        # a seed of its own, so that training neither depends on nor disturbs the caller's random numbers
-        with torch.random.fork_rng(devices=[]), _one_thread():
+        # a seed of its own, so that training neither depends on nor disturbs the caller's random numbers; layers are so
+        # small that several threads would wait for each other longer than they work
+        with torch.random.fork_rng(devices=[]), one_thread():
             torch.manual_seed(seed)
             layers = [
                 torch.nn.Linear(x.shape[1], self.hidden),

@@ -17,7 +17,7 @@ KEYS = (
 """All columns by which the rows of some table are known."""
 
 _WHOLE = "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells cell"
-_WHOLE += " present holding contradicted shared_patients"
+_WHOLE += " present holding contradicted shared_patients replicate"
 _TRUTHS = "chosen deployable decides"
 _MAYBE_WHOLE = "fold orientation_cells orientation_holding orientation_contradicted all_zero"
 _MAYBE_TRUE = "same_sign intervals_overlap"

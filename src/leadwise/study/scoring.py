@@ -57,6 +57,11 @@ class RoleResults:
         for name, policy in self.bundle.policies.items():
             for allocation in allocate_budgets(policy, self.records, plan.budgets, self.readings.scorers):
                 self.allocations[name, allocation.k] = allocation
+        self.pairs: dict[tuple[str, str], dict[str, None]] = {}
+        """Policies that are compared with each other, with the evaluators under which they are."""
+        for pair in plan.pairs:
+            a, b = pair.policies
+            self.pairs.setdefault((a, b), {}).update(dict.fromkeys(pair.evaluators))
         references = self.bundle.references.values()
         self.compared = {key: comparable(each, references) for key, each in self.allocations.items()}
         """Of the allocations, what is for records that have every reference's leads: those that are compared."""
@@ -65,14 +70,13 @@ class RoleResults:
         """Every table, in an order in which what was read before serves what comes next."""
         contrasts = self._contrasts()
         interactions = self._interactions(contrasts)
-        pairs = [(pair.policies[0], pair.policies[1]) for pair in self.plan.pairs]
         tables = {
             "splits": split_frame([self.records]),
             "resamples": self._resample(),
             "left_out": self._left_out(),
             "contrasts": contrasts_frame(contrasts),
             "interactions": interactions_frame(interactions),
-            "gap_closed": gaps_frame(contrasts, pairs),
+            "gap_closed": gaps_frame(contrasts, self.pairs),
             "paired": _joined(self._paired()),
             "evaluator_quality": quality_frame(self.readings, self.records),
             "calibration": _joined(self._calibration()),
@@ -99,7 +103,7 @@ class RoleResults:
         rows = []
         for k, compared in {k: each.records for (_, k), each in self.compared.items()}.items():
             absent = self.records.select(~np.isin(self.records.rows, compared.rows))
-            fewer = absent.available.sum(axis=1) < k
+            fewer = absent.lead_counts < k
             reason = np.where(fewer, f"fewer than {k} leads", "lacks a lead of a reference")
             rows.append(pd.DataFrame({"role": self.records.role, "k": k, "id": absent.ids, "reason": reason}))
         return _joined(rows)
@@ -135,12 +139,11 @@ class RoleResults:
         return found
 
     def _paired(self) -> Iterator[pd.DataFrame]:
-        for pair in self.plan.pairs:
-            yield paired_frame(self.readings, self._each_budget(pair.policies), evaluators=pair.evaluators)
+        for (a, b), evaluators in self.pairs.items():
+            yield paired_frame(self.readings, self._each_budget(a, b), evaluators=list(evaluators))
 
-    def _each_budget(self, policies: Sequence[str]) -> list[tuple[Allocation, Allocation]]:
+    def _each_budget(self, a: str, b: str) -> list[tuple[Allocation, Allocation]]:
         """The allocations of two policies at each budget."""
-        a, b = policies
         return [(self.allocations[a, k], self.allocations[b, k]) for k in self.plan.budgets]
 
     def _cells(self) -> Iterator[tuple[str, int, list[Allocation]]]:
@@ -167,7 +170,7 @@ class RoleResults:
     def _effects(self) -> list[list[PatientEffects]]:
         """Of each reader and budget, the effects of each studied policy."""
         rankings = [each.first_lead for each in self.bundle.policies.values() if each.first_lead is not None]
-        effects = []
+        effects: list[list[PatientEffects]] = []
         for evaluator, k, studied in self._cells():
             leads = self.bundle.references[evaluator].best("nll", k)
             effects.append([])
@@ -188,8 +191,8 @@ class RoleResults:
                 references = self.bundle.references[evaluator]
                 if k in references.budgets:
                     yield alignment_frame(self.bootstrap, allocation, references.best("nll", k), evaluator, "nll")
-        for pair in self.plan.pairs:
-            for both in self._each_budget(pair.policies):
+        for pair in self.pairs:
+            for both in self._each_budget(*pair):
                 yield policies_alignment_frame(self.bootstrap, *both)
 
 

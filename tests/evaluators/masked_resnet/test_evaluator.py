@@ -303,7 +303,7 @@ def test_the_shipped_network_is_for_the_records_that_it_was_trained_on(
     facts = {"train": train.labels_sha256, "validation": validation.labels_sha256}
     shipped, trained = tiny_evaluator(facts=facts | ({other: "another"} if other else {})), tiny_evaluator(1)
     asked: list[Training] = []
-    monkeypatch.setattr(module, "pretrained", lambda: shipped)
+    monkeypatch.setattr(module, "shipped_evaluator", lambda: shipped)
     monkeypatch.setattr(Training, "run", lambda training: asked.append(training) or trained)
     assert build_evaluator("strong", train, validation) is (trained if other else shipped)
     assert [(each.train, each.validation) for each in asked] == ([(train, validation)] if other else [])

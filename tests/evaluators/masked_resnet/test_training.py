@@ -25,73 +25,23 @@ import numpy as np
 import pytest
 import torch
 
-from leadwise.cohort.cohort import Cohort, Records
+from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, LeadwiseError, LeadwiseWarning
+from leadwise.evaluators.masked_resnet import augmentation, checkpoint
 from leadwise.evaluators.masked_resnet import training as module
+from leadwise.evaluators.masked_resnet.checkpoint import BEST, CHECKPOINT, CHECKPOINT_BEFORE, FORMAT, HISTORY
 from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
 from leadwise.evaluators.masked_resnet.recipe import Recipe
-from leadwise.evaluators.masked_resnet.training import (
-    BEST,
-    CHECKPOINT,
-    CHECKPOINT_BEFORE,
-    FORMAT,
-    HISTORY,
-    Training,
-    train_network,
-)
+from leadwise.evaluators.masked_resnet.training import Training, train_network
 from leadwise.evaluators.masks import CARDINALITIES, frozen_masks, possible_masks
 from leadwise.evaluators.scoring import score
 from leadwise.leads import LEADS
 from leadwise.metrics import nll
 from leadwise.store import read_tensors, write_tensors
-
-LENGTH, WIDTHS = 96, (4, 4, 8, 8)
-RECIPE = Recipe(epochs=3, batch=8, crop=41, full_epochs=1, mixing=0.4, averaging=0.9, norm_batches=2, validate_every=2)
-"""Everything random is switched on; epochs 2 and 3 are measured."""
-
+from trainings import COHORT, LENGTH, RECIPE, TRAIN, VALIDATION, WIDTHS, make_training, some_allocations
 
 WATCHED = ("masked_resnet/training.py", "masked_resnet/checkpoint.py", "leadwise/store.py")
 """Where a training is killed at any line."""
-
-
-def make_cohort(n: int = 50, seed: int = 0) -> Cohort:
-    """Coloured noise whose offsets hint at the labels; a tenth of the leads is not there."""
-    rng = np.random.default_rng(seed)
-    labels = rng.random((n, 3)) < 0.5
-    shift = 300 * labels @ rng.normal(size=(3, 12)) + 100 * rng.normal(size=12)
-    signals = rng.normal(0, 1, (n, 12, LENGTH)).cumsum(axis=2) * rng.uniform(10, 80, (12, 1)) + shift[..., None]
-    return Cohort(
-        source="noise",
-        ids=np.arange(n) + 101,
-        patients=np.arange(n),
-        folds=np.arange(n) % 10 + 1,
-        age=np.full(n, 50.0),
-        sex=np.zeros(n, dtype=np.int64),
-        quality=np.zeros((n, 6), dtype=bool),
-        missing=np.where(rng.random((n, 12)) < 0.1, LENGTH, 0),
-        label_names=("A", "B", "C"),
-        sampling_rate=100,
-        _signals=signals.round().astype(np.int16),
-        _labels=labels,
-    )
-
-
-COHORT = make_cohort()
-TRAIN, VALIDATION = COHORT["train"], COHORT["validation"]
-
-
-def some_allocations(seed: int = 5) -> dict[str, np.ndarray]:
-    """Masks of two policies at three budgets; where a record has all leads, never of a size that a random mask has."""
-    rng = np.random.default_rng(seed)
-    return {
-        policy: np.stack([rng.random((len(TRAIN), 12)).argsort(1).argsort(1) < k for k in sizes]) & TRAIN.available
-        for policy, sizes in (("mga", (5, 7, 9)), ("ccga", (5, 10, 11)))
-    }
-
-
-def make_training(directory: Path | None = None, **other: Any) -> Training:
-    settings = {"recipe": RECIPE, "widths": WIDTHS, "seed": 3, "allocations": some_allocations(), "device": "cpu"}
-    return Training(TRAIN, VALIDATION, directory=directory, **settings | other)
 
 
 def for_epochs(epochs: int) -> Recipe:
@@ -229,7 +179,8 @@ class Nursery:
 
 @pytest.fixture(scope="module")
 def children() -> Iterator[Nursery]:
-    with subprocess.Popen([sys.executable, __file__], stdin=-1, stdout=-1, text=True) as process:
+    there = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, __file__], stdin=-1, stdout=-1, text=True, env=there) as process:
         yield Nursery(process)
 
 
@@ -303,6 +254,16 @@ def test_a_training_without_a_directory_is_the_same(whole: Path) -> None:
         TRAIN, VALIDATION, recipe=RECIPE, widths=WIDTHS, seed=3, allocations=some_allocations(), device="cpu"
     )
     assert evaluator.sha256 == NetworkEvaluator.load(whole / BEST).sha256
+
+
+def test_memory_is_kept_while_it_runs_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting is the whole process's: asking a training whether it made some weights leaves it alone."""
+    calls: list[int] = []
+    monkeypatch.setattr(module, "keep_freed_memory", lambda: calls.append(1))
+    training = make_training(recipe=Recipe(epochs=1, batch=8, full_epochs=1))
+    assert not calls
+    training.run(math.inf)
+    assert calls
 
 
 def test_another_seed_is_another_training(whole: Path) -> None:
@@ -509,9 +470,9 @@ def test_a_kill_soon_after_a_truncated_checkpoint(children: Nursery, half: Path)
 
 @pytest.mark.parametrize("elsewhere", ["AVX512, 1 threads, torch 2.13.0", "DEFAULT, 64 threads, torch 3.0"])
 def test_a_checkpoint_of_another_machine(half: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: str) -> None:
-    told = re.escape(f"another kind of machine ({module.machine()}, here {elsewhere}): the training goes on")
+    told = re.escape(f"another kind of machine ({checkpoint.machine()}, here {elsewhere}): the training goes on")
     with monkeypatch.context() as patch:
-        patch.setattr(module, "machine", lambda: elsewhere)
+        patch.setattr(checkpoint, "machine", lambda: elsewhere)
         with pytest.warns(LeadwiseWarning, match=told):
             evaluator = make_training(half).run(math.inf)
     assert len(history(half)) == RECIPE.epochs
@@ -519,8 +480,8 @@ def test_a_checkpoint_of_another_machine(half: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_machine_is_its_kind_its_threads_and_its_torch() -> None:
-    assert f" {torch.get_num_threads()} threads, torch {torch.__version__}" in module.machine()
-    assert torch.backends.cpu.get_cpu_capability() in module.machine()
+    assert f" {torch.get_num_threads()} threads, torch {torch.__version__}" in checkpoint.machine()
+    assert torch.backends.cpu.get_cpu_capability() in checkpoint.machine()
 
 
 # what goes wrong -----------------------------------------------------------------------------------------------------
@@ -528,7 +489,7 @@ def test_the_machine_is_its_kind_its_threads_and_its_torch() -> None:
 
 def test_a_loss_that_is_no_number(half: Path, whole: Path) -> None:
     training = make_training(half)
-    make = training.batch
+    make = training.augmented.batch
 
     def spoilt(rows: np.ndarray, length: int, rng: np.random.Generator) -> Any:
         x, masks, y = make(rows, length, rng)
@@ -536,7 +497,7 @@ def test_a_loss_that_is_no_number(half: Path, whole: Path) -> None:
             x[2] = np.nan
         return x, masks, y
 
-    training.batch = spoilt  # type: ignore[method-assign]
+    training.augmented.batch = spoilt  # type: ignore[method-assign]
     order = np.random.default_rng([3, 2, 0]).permutation(len(TRAIN))[8:13]
     ids = ", ".join(str(each) for each in TRAIN.ids[order])
     with pytest.raises(
@@ -570,9 +531,10 @@ def test_weights_that_are_no_numbers_are_not_kept(half: Path, whole: Path) -> No
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_weight_beyond_half_precision(sign: int) -> None:
     training = make_training(recipe=RECIPE.model_copy(update={"norm_batches": 0}))
-    training.averaged["last.bias"][1] = sign * 65504.0
+    bias = training.averaged.weights()["last.bias"]
+    bias[1] = sign * 65504.0
     assert training.evaluator().weights["last.bias"][1] == sign * 65504
-    training.averaged["last.bias"][1] = sign * 70_000.0
+    bias[1] = sign * 70_000.0
     with pytest.raises(InputError) as caught:
         training.evaluator()
     assert str(caught.value) == (
@@ -702,7 +664,7 @@ def test_whichever_epoch_is_the_best(
     training = make_training(tmp_path, recipe=RECIPE.model_copy(update={"validate_every": 1}))
 
     def say(_labels: np.ndarray, _p: np.ndarray) -> float:
-        averaged[training.epoch + 1] = {name: value.numpy().copy() for name, value in training._settled().items()}
+        averaged[training.epoch + 1] = {n: value.numpy() for n, value in training._settled().weights().items()}
         return next(said)
 
     monkeypatch.setattr(module, "nll", say)
@@ -727,16 +689,16 @@ def test_the_evaluator_knows_how_leads_are_standardised(whole: Path) -> None:
 def test_the_average_of_the_weights() -> None:
     """A young one follows quickly, an old one by the recipe's decay."""
     training = make_training(recipe=RECIPE.model_copy(update={"averaging": 0.3}))
-    expected = {name: value.double() for name, value in training.averaged.items()}
+    expected = {name: value.double() for name, value in training.averaged.weights().items()}
     for step in range(3):
         training.step = step
         training.learn(np.arange(8))
         decay = min(0.3, (1 + step) / (10 + step))
         state = training.network.state_dict()
         expected = {name: decay * value + (1 - decay) * state[name] for name, value in expected.items()}
-    for name, value in training.averaged.items():
+    for name, value in training.averaged.weights().items():
         torch.testing.assert_close(value.double(), expected[name], rtol=1e-4, atol=1e-6)
-    assert not torch.equal(training.averaged["last.weight"], training.network.state_dict()["last.weight"])
+    assert not torch.equal(training.averaged.last.weight, training.network.state_dict()["last.weight"])
 
 
 def test_averaged_weights_get_batch_statistics_of_their_own() -> None:
@@ -744,26 +706,26 @@ def test_averaged_weights_get_batch_statistics_of_their_own() -> None:
     training, batches = make_training(), []
     for training.step in range(3):
         training.learn(np.arange(8))
-    original = training.batch
+    original = training.augmented.batch
 
     def watch(*given: Any) -> Any:
         batches.append(original(*given))
         return batches[-1]
 
-    training.batch = watch  # type: ignore[method-assign]
+    training.augmented.batch = watch  # type: ignore[method-assign]
     before = {name: value.clone() for name, value in training.network.state_dict().items()}
-    settled = training._settled()
+    settled = training._settled().weights()
     assert [x.shape for x, _, _ in batches] == [(8, 12, LENGTH)] * 2
     assert not np.array_equal(batches[0][0], batches[1][0])
-    weight = training.averaged["stem.weight"][:, :, 0]
+    weight = training.averaged.stem.weight.detach()[:, :, 0]
     seen = [torch.conv1d(torch.from_numpy(x), weight, stride=2, padding=7) for x, _, _ in batches]
     for name, of in (("mean", torch.mean), ("var", torch.var)):
         expected = torch.stack([of(each, dim=(0, 2)) for each in seen]).mean(dim=0)
         torch.testing.assert_close(settled[f"stem_norm.running_{name}"], expected, rtol=1e-3, atol=1e-5)
-    for name, value in training.averaged.items():
+    for name, value in training.averaged.weights().items():
         assert torch.equal(settled[name], value) == ("running" not in name)
     assert all(torch.equal(value, before[name]) for name, value in training.network.state_dict().items())
-    again = training._settled()
+    again = training._settled().weights()
     assert all(torch.equal(value, again[name]) for name, value in settled.items())
 
 
@@ -771,7 +733,7 @@ def test_averaged_weights_may_keep_the_statistics_of_the_way() -> None:
     training = make_training(recipe=RECIPE.model_copy(update={"norm_batches": 0}))
     training.learn(np.arange(8))
     made = training.evaluator().weights
-    for name, value in training.averaged.items():
+    for name, value in training.averaged.weights().items():
         np.testing.assert_array_equal(made[name], value.numpy().astype(np.float16))
 
 
@@ -784,111 +746,18 @@ def test_an_evaluator_knows_its_training(whole: Path) -> None:
 
 # what a step sees ----------------------------------------------------------------------------------------------------
 
-BARE = Recipe(
-    epochs=3, batch=8, crop=41, full_epochs=1, scaling=0.0, noise=0.0, mixing=0.0, shift=True, validate_every=9
-)
-
-
-def test_windows_are_windows_of_the_record() -> None:
-    training, rows = make_training(recipe=BARE), np.arange(20)
-    starts = set()
-    for seed in range(10):
-        windows = training._windows(rows, 41, np.random.default_rng(seed))
-        assert windows.shape == (20, 12, 41)
-        for record, window in zip(TRAIN.signals[rows], windows, strict=True):
-            found = [at for at in range(LENGTH - 40) if np.array_equal(record[:, at : at + 41], window)]
-            assert len(found) == 1
-            starts |= set(found)
-    assert {0, LENGTH - 41} <= starts, "from the first to the last"
-    assert len(starts) > 40
-
-
-def test_whole_records_are_rotated() -> None:
-    training, rows = make_training(recipe=BARE), np.arange(30)
-    shifts = set()
-    for seed in range(10):
-        for record, rotated in zip(
-            TRAIN.signals[rows], training._windows(rows, LENGTH, np.random.default_rng(seed)), strict=True
-        ):
-            found = [by for by in range(LENGTH) if np.array_equal(np.roll(record, by, axis=1), rotated)]
-            assert len(found) == 1
-            shifts |= set(found)
-    assert len(shifts) > 60
-    still = make_training(recipe=BARE.model_copy(update={"shift": False}))
-    np.testing.assert_array_equal(still._windows(rows, LENGTH, np.random.default_rng(0)), TRAIN.signals[rows])
-
-
-@pytest.mark.parametrize(
-    ("recipe", "lengths"),
-    [
-        (Recipe(epochs=4, batch=8, crop=41, full_epochs=2), [41, 41, LENGTH, LENGTH]),
-        (Recipe(epochs=2, batch=8, crop=500, full_epochs=1), [LENGTH, LENGTH]),
-        (Recipe(epochs=2, batch=8, crop=41, full_epochs=9), [LENGTH, LENGTH]),
-    ],
-)
-def test_lengths_of_the_epochs(recipe: Recipe, lengths: list[int]) -> None:
-    assert [make_training(recipe=recipe)._length(epoch) for epoch in range(recipe.epochs)] == lengths
-
-
-def plain_batch(training: Training, rows: np.ndarray) -> np.ndarray:
-    return (TRAIN.signals[rows] / 1000 - training.mean[:, None]) / training.scale[:, None]
-
-
-def test_a_batch_without_changes_is_what_the_evaluator_will_read() -> None:
-    training, rows = make_training(recipe=BARE.model_copy(update={"shift": False})), np.arange(3, 19)
-    x, masks, y = training.batch(rows, LENGTH, np.random.default_rng(0))
-    np.testing.assert_allclose(x, plain_batch(training, rows) * masks[..., None], rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(y, TRAIN.labels[rows])
-    assert set(np.unique(masks)) == {0, 1}
-    read = training.evaluator().standardised(TRAIN.signals.millivolts(rows)) * masks[..., None]
-    np.testing.assert_allclose(x, read, rtol=1e-4, atol=1e-5)
-
-
-def test_scaling_and_noise() -> None:
-    rows = np.repeat(np.arange(30), 20)
-    settings = {"scaling": 0.3, "noise": 0.05, "shift": False}
-    training = make_training(recipe=BARE.model_copy(update=settings), allocations={})
-    x, masks, _ = training.batch(rows, LENGTH, np.random.default_rng(0))
-    seen = plain_batch(training, rows) * masks[..., None]
-    factor = (x * seen).sum(axis=(1, 2)) / (seen**2).sum(axis=(1, 2))  # one for each record, by least squares
-    assert np.log(factor).mean() == pytest.approx(0, abs=0.05)
-    assert np.log(factor).std() == pytest.approx(0.3, rel=0.1)
-    assert len(set(factor.round(4))) > 550
-    noise = (x - factor[:, None, None] * seen)[masks > 0]
-    assert noise.std() == pytest.approx(0.05, rel=0.05)
-    assert not x[masks == 0].any(), "an unobserved lead has no noise either"
-
-
-def test_mixing_blends_records_with_their_labels() -> None:
-    training = make_training(recipe=BARE.model_copy(update={"mixing": 0.5, "shift": False}), allocations={})
-    rows = np.arange(24)
-    x, masks, y = training.batch(rows, LENGTH, np.random.default_rng(1))
-    seen, labels = plain_batch(training, rows), TRAIN.labels[rows].astype(float)
-    partners = []
-    for i in range(24):
-        errors = []
-        for j in range(24):
-            a, b = seen[i] * masks[i][:, None], seen[j] * masks[i][:, None]
-            share = 1.0 if i == j else ((x[i] - b) * (a - b)).sum() / ((a - b) ** 2).sum()
-            same = np.abs(share * a + (1 - share) * b - x[i]).max() < 1e-3
-            same &= np.abs(share * labels[i] + (1 - share) * labels[j] - y[i]).max() < 1e-3
-            errors.append(same and share >= 0.5 - 1e-3)
-        assert any(errors), "some record explains both, with the smaller share"
-        partners.append(int(np.argmax(errors)))
-    assert len(set(partners)) > 8
-
 
 def test_masks_of_a_whole_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half are random, a quarter is each policy's for that very record; no lead is there that is not available."""
     given, drawn = [masks for _, masks in sorted(some_allocations().items())], []
-    original = module.training_masks
+    original = augmentation.training_masks
 
     def watch(rows: np.ndarray, *rest: Any) -> Any:
         masks, source = original(rows, *rest)
         drawn.append((rows, masks, source))
         return masks, source
 
-    monkeypatch.setattr(module, "training_masks", watch)
+    monkeypatch.setattr(augmentation, "training_masks", watch)
     training = make_training(recipe=RECIPE.model_copy(update={"norm_batches": 0}))
     fed: list[np.ndarray] = []
     training.network.register_forward_pre_hook(lambda _, inputs: fed.append(inputs[1].numpy().astype(bool)))
@@ -912,7 +781,7 @@ def test_masks_of_a_whole_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_step_draws_anew() -> None:
     training, seen = make_training(), []
-    training.batch = lambda _rows, _length, rng: seen.append(rng.random()) or pytest.skip("seen")  # type: ignore
+    training.augmented.batch = lambda _rows, _length, rng: seen.append(rng.random()) or pytest.skip("seen")  # type: ignore
     for training.epoch in range(3):
         for training.step in range(3):
             with pytest.raises(pytest.skip.Exception):
@@ -924,33 +793,11 @@ def test_every_step_draws_anew() -> None:
 # the learning rate ---------------------------------------------------------------------------------------------------
 
 
-def test_the_learning_rate_is_one_cycle() -> None:
-    """As torch has it, which counts from step to step where we count steps, and stops just short of nothing."""
-    recipe = Recipe(epochs=100, batch=8, learning_rate=2e-3)
-    training, total = make_training(recipe=recipe), 300
-    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 1.0)
-    cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=total + 1, cycle_momentum=False)
-    ours, theirs = [], []
-    for done in range(total + 1):
-        training.epoch, training.step = divmod(done, 3)
-        ours.append(training._learning_rate())
-        theirs.append(cycle.get_last_lr()[0])
-        optimiser.step()
-        if done < total:
-            cycle.step()
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-3 * 0.015)
-    assert ours[0] == pytest.approx(2e-3 / 25, rel=1e-12)
-    assert ours[90] == max(ours) == pytest.approx(2e-3, rel=1e-12)
-    assert ours[total] == 0
-    assert (np.diff(ours[:91]) > 0).all()
-    assert (np.diff(ours[90:]) < 0).all()
-
-
 def test_the_optimiser_is_given_that_learning_rate() -> None:
     training = make_training()
     for training.epoch, training.step in ((0, 0), (1, 1), (2, 2)):
         training.learn(np.arange(8))
-        assert training.optimiser.param_groups[0]["lr"] == training._learning_rate()
+        assert training.optimiser.param_groups[0]["lr"] == training.schedule.learning_rate(training.done)
         assert training.optimiser.param_groups[0]["weight_decay"] == RECIPE.weight_decay
 
 

@@ -1,4 +1,4 @@
-"""What computes a network's logits: torch on any device, or OpenVINO on a CPU.
+"""Engines that compute a network's logits: torch on any device, or OpenVINO on a CPU.
 
 Both are given the same folded weights, compute in float32, and agree within 1e-5 in probability. On a CPU both read
 `BATCH` recordings at a time on one thread for each core: a recording's activations then stay in that core's cache, and
@@ -7,10 +7,11 @@ no core waits for another within a layer.
 
 import os
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -28,13 +29,8 @@ BATCH = 32
 ENGINES = ("auto", "torch", "openvino")
 
 
-@runtime_checkable
-class Engine(Protocol):
-    """Logits from standardised signals with unobserved leads zero, and masks of zeros and ones."""
-
-    def __call__(
-        self, signals: Float32[np.ndarray, "n 12 t"], masks: Float32[np.ndarray, "n 12"]
-    ) -> Float32[np.ndarray, "n l"]: ...
+Engine = Callable[[Float32[np.ndarray, "n 12 t"], Float32[np.ndarray, "n 12"]], Float32[np.ndarray, "n l"]]
+"""Logits from standardised signals with unobserved leads zero, and masks of zeros and ones."""
 
 
 def build_engine(network: "MaskedResNet1D", engine: str = "auto", device: str = "auto") -> Engine:
@@ -90,22 +86,20 @@ class TorchEngine:
     ) -> Float32[np.ndarray, "n l"]:
         import torch
 
-        def read(start: int) -> Any:
+        from leadwise.evaluators.devices import one_thread
+
+        def read(start: int) -> Float32[np.ndarray, "m l"]:
             part = slice(start, start + BATCH)
             with torch.inference_mode():
                 here = (torch.from_numpy(array[part]).to(self.device) for array in (signals, masks))
                 return self.network(*here).float().cpu().numpy()
 
         starts = range(0, len(signals), BATCH)
-        cores = torch.get_num_threads()
-        if self.device.type != "cpu" or cores == 1 or len(starts) == 1:
+        if self.device.type != "cpu" or torch.get_num_threads() == 1 or len(starts) == 1:
             return np.concatenate([read(start) for start in starts])
-        torch.set_num_threads(1)
-        try:
-            with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-                return np.concatenate(list(pool.map(read, starts)))
-        finally:
-            torch.set_num_threads(cores)
+        # a thread for each batch instead of several within one; each worker of the pool must be told, too
+        with one_thread() as cores, ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return np.concatenate(list(pool.map(read, starts)))
 
 
 class OpenVINOEngine:
@@ -124,11 +118,15 @@ class OpenVINOEngine:
     ) -> Float32[np.ndarray, "n l"]:
         whole = len(signals) // BATCH * BATCH
         logits = np.empty((len(signals), self.network.last.out_features), dtype=np.float32)
+
+        def store(request: Any, here: slice) -> None:
+            logits[here] = request.get_output_tensor(0).data
+
         for size, part in ((BATCH, range(0, whole, BATCH)), (1, range(whole, len(signals)))):
             if not part:
                 continue
             queue = self._queue(size, signals.shape[2])
-            queue.set_callback(_writer(logits))
+            queue.set_callback(store)
             for start in part:
                 here = slice(start, start + size)
                 queue.start_async({0: signals[here], 1: masks[here]}, here)
@@ -148,15 +146,6 @@ class OpenVINOEngine:
             compiled = openvino_core().compile_model(openvino_graph(self.network, size, length), "CPU", settings)
             self._queues[size, length] = openvino.AsyncInferQueue(compiled, 2 * cores)
         return self._queues[size, length]
-
-
-def _writer(logits: Float32[np.ndarray, "n l"]) -> Any:
-    """What stores an answer where it belongs, as soon as it is there."""
-
-    def write(request: Any, here: slice) -> None:
-        logits[here] = request.get_output_tensor(0).data
-
-    return write
 
 
 def openvino_graph(network: "MaskedResNet1D", size: int, length: int) -> Any:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,7 @@ from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, right_one
 from leadwise.evaluators.contract import check_facts
 from leadwise.evaluators.masked_resnet.engines import BATCH, Engine, build_engine
+from leadwise.evaluators.masked_resnet.standardisation import standardise
 from leadwise.store import check_tensors, read_facts, read_tensors, whole_file, write_tensors
 
 if TYPE_CHECKING:
@@ -23,51 +25,38 @@ if TYPE_CHECKING:
 FORMAT = "leadwise network evaluator 1"
 
 KEPT_BYTES = 2**30
-"""Up to so much, signals are standardised once and kept."""
+"""Standardised signals are kept up to this size; larger ones are standardised batch by batch."""
 
 Weights = dict[str, Float16[np.ndarray, "..."]]
 
 
+@dataclass(eq=False, repr=False)
 class NetworkEvaluator:
     """A `MaskedResNet1D` that reads standardised leads, on whatever engine this machine has.
 
     Weights are half precision, so that what ships is what was measured; arithmetic is in float32, the sigmoid in
     float64. `leadwise.evaluators.masked_resnet.training.train_network` makes one.
-
-    Parameters
-    ----------
-    name
-        How it is called in results.
-    labels, sampling_rate
-        Of the cohort that it was trained on.
-    widths
-        Channels of the network's stages.
-    mean, scale
-        Of each lead's samples in mV, over the training role.
-    weights
-        The network's state.
-    facts
-        What is known about the training, kept with the weights.
-    engine, device
-        What computes; see `leadwise.evaluators.masked_resnet.engines`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        labels: Sequence[str],
-        sampling_rate: float,
-        widths: Sequence[int],
-        mean: Float64[np.ndarray, " 12"],
-        scale: Float64[np.ndarray, " 12"],
-        weights: Weights,
-        facts: dict[str, Any],
-        engine: str = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.name, self.labels, self.sampling_rate, self.widths = name, tuple(labels), sampling_rate, tuple(widths)
-        self.mean, self.scale, self.weights, self.facts = mean, scale, weights, facts
-        self.engine, self.device = engine, device
+    name: str
+    """Its name in results."""
+    labels: Sequence[str]
+    sampling_rate: float
+    """Like the labels, that of the cohort that it was trained on."""
+    widths: Sequence[int]
+    """Channels of the network's stages."""
+    mean: Float64[np.ndarray, " 12"]
+    scale: Float64[np.ndarray, " 12"]
+    """Mean and deviation of each lead's samples in mV, over the training role."""
+    weights: Weights
+    facts: dict[str, Any]
+    """Everything known about the training, kept with the weights."""
+    engine: str = "auto"
+    device: str = "auto"
+    """Where it computes, and with which of the engines in `leadwise.evaluators.masked_resnet.engines`."""
+
+    def __post_init__(self) -> None:
+        self.labels, self.widths = tuple(self.labels), tuple(self.widths)
 
     @property
     def parameters(self) -> int:
@@ -91,7 +80,7 @@ class NetworkEvaluator:
         return self._read(self.standardised(signals), masks)
 
     def prepare(self, records: Records) -> "_PreparedNetwork":
-        """The records, with an engine at hand."""
+        """The records, standardised for many readings."""
         return _PreparedNetwork(self, records)
 
     def save(self, path: Path) -> None:
@@ -115,13 +104,9 @@ class NetworkEvaluator:
             if not all(isinstance(width, int) and width > 0 for width in settings["widths"]):
                 raise ValueError(f"widths are {settings['widths']}, where numbers of channels are due")
             with torch.device("meta"):  # shapes without memory, however many channels a file claims
-                state = MaskedResNet1D(len(settings["labels"]), settings["widths"]).state_dict()
+                state = MaskedResNet1D(len(settings["labels"]), settings["widths"]).weights()
             due: dict[str, tuple[str, tuple[int, ...]]] = {"mean": ("<f8", (12,)), "scale": ("<f8", (12,))}
-            due |= {
-                f"weights.{name}": ("<f2", tuple(value.shape))
-                for name, value in state.items()
-                if value.is_floating_point()
-            }
+            due |= {f"weights.{name}": ("<f2", tuple(value.shape)) for name, value in state.items()}
             check_tensors(tensors, due)
             for name, value in tensors.items():
                 if name.endswith("running_var") and (value < 0).any():
@@ -132,8 +117,7 @@ class NetworkEvaluator:
 
     def on(self, engine: str = "auto", device: str = "auto") -> "NetworkEvaluator":
         """The same evaluator, computed by another engine."""
-        settings = {name: getattr(self, name) for name in (*_SETTINGS, "mean", "scale", "weights")}
-        return NetworkEvaluator(**settings, engine=engine, device=device)
+        return replace(self, engine=engine, device=device)
 
     @property
     def sha256(self) -> str:
@@ -149,12 +133,10 @@ class NetworkEvaluator:
 
     def standardised(self, signals: Float[np.ndarray, "n 12 t"]) -> Float32[np.ndarray, "n 12 t"]:
         """Signals in mV, in deviations from each lead's mean."""
-        z = signals - self.mean.astype(np.float32)[:, None]
-        z /= self.scale.astype(np.float32)[:, None]
-        return z
+        return standardise(signals, self.mean, self.scale)
 
     def _read(self, z: Float32[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Float64[np.ndarray, "n l"]:
-        """Probabilities from standardised signals, of which it may make what it wants."""
+        """Probabilities from standardised signals, which it overwrites."""
         observed = masks.astype(np.float32)
         z *= observed[..., None]
         from scipy.special import expit
@@ -166,10 +148,11 @@ class NetworkEvaluator:
         return build_engine(self.network(), self.engine, self.device)
 
 
-def half_precision(name: str, weights: Mapping[str, Float32[np.ndarray, "..."]]) -> Weights:
-    """The weights of a network as they are kept."""
+def half_precision(name: str, network: "MaskedResNet1D") -> Weights:
+    """The weights of a network, rounded to half precision as they are kept."""
     rounded = {}
-    for key, weight in weights.items():
+    for key, tensor in network.weights().items():
+        weight = tensor.cpu().numpy()
         with np.errstate(over="ignore"):
             rounded[key] = weight.astype(np.float16)
         if not np.isfinite(rounded[key]).all():
@@ -192,6 +175,8 @@ class _PreparedNetwork:
 
     batch = 64 * BATCH
     """Pairs asked for together: so many that the last few, when some cores have nothing left to do, do not matter."""
+    together = BATCH
+    """Pairs that an engine reads in one go; what is left over it reads in another way."""
 
     def __init__(self, evaluator: NetworkEvaluator, records: Records) -> None:
         self.evaluator, self.signals = evaluator, records.signals

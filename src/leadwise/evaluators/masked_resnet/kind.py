@@ -105,10 +105,12 @@ class MaskedResNet:
         """Steps of training on crops and on whole records, and readings."""
         import numpy as np
 
+        from leadwise.evaluators.devices import keep_freed_memory
         from leadwise.evaluators.masked_resnet.training import Training
         from leadwise.evaluators.masks import frozen_masks
         from leadwise.evaluators.scoring import score
 
+        keep_freed_memory()  # as a training does
         # batch statistics of its own would take longer than all the rest, and change no time of reading
         recipe = settings.recipe.model_copy(update={"norm_batches": 0, "batch": min(settings.recipe.batch, len(train))})
         training = Training(train, validation, recipe=recipe, widths=tuple(settings.widths))

@@ -56,6 +56,10 @@ class MaskedResNet1D(nn.Module):
             block.fold()
         return self
 
+    def weights(self) -> dict[str, Tensor]:
+        """Weights and batch statistics, by name: the state without the counters of batches."""
+        return {name: value for name, value in self.state_dict().items() if value.is_floating_point()}
+
     def each_block(self) -> list["Block"]:
         """The residual blocks, in order."""
         return [block for block in self.blocks if isinstance(block, Block)]

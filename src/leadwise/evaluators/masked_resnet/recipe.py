@@ -1,4 +1,4 @@
-"""How the strong evaluator's network is trained."""
+"""The recipe: every setting of a training of the strong evaluator's network."""
 
 from typing import Annotated
 
@@ -19,9 +19,9 @@ class Recipe(Part):
     crop: Count = 500
     """Samples of the random windows that all but the last epochs read, each record anew: this saves time, and helps."""
     full_epochs: Count = 8
-    """How many of the last epochs read whole records."""
+    """Number of the last epochs, which read whole records."""
     shift: bool = True
-    """Whether whole records are rotated in time by a random number of samples."""
+    """Rotate whole records in time by a random number of samples."""
     scaling: Amount = 0.1
     """Deviation of the logarithm of a random factor on each record's amplitude."""
     noise: Amount = 0.02
