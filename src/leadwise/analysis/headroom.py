@@ -1,4 +1,4 @@
-"""How much there would be to gain: what fixed sets reach, beside oracles that look at labels."""
+"""Headroom: what the best fixed sets reach, beside oracles that look at labels."""
 
 from collections.abc import Sequence
 
