@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
