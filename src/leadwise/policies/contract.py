@@ -85,7 +85,7 @@ class SavedPolicy(Policy, Protocol):
         """Write one file."""
 
 
-POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies")
+POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies", ("make", "load"))
 register_policy = POLICIES.register
 list_policies = POLICIES.names
 _ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}
