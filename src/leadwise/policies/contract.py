@@ -104,7 +104,7 @@ class TrainedPolicy(SavedPolicy, Protocol):
         """Ranking of the leads, of which every record begins with the first that it has."""
 
 
-POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies")
+POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies", ("make", "load"))
 register_policy = POLICIES.register
 list_policies = POLICIES.names
 _ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}
