@@ -99,7 +99,10 @@ def evaluate_bundle(
     check_complete(frozen)
     check_bundle(frozen.plan, list(next(iter(frozen.evaluators.values())).labels), whole, chosen)
     # what cannot be loaded, or is not what it was, is refused before a receipt says that scoring began
-    _ = frozen.policies, frozen.tables, whole.identity
+    _ = frozen.tables, whole.identity
+    for policy in frozen.policies.values():
+        if hasattr(policy, "serve"):
+            policy.serve(whole.role(chosen).available, frozen.plan.budgets)
     freeze, roles = frozen.freeze, {chosen: whole.role(chosen).fingerprint()}
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
