@@ -326,6 +326,30 @@ def test_what_no_stage_has_made_is_named(run: Path, name: str) -> None:
     assert problems[0].startswith(f"{place} has no ")
 
 
+LINKED = {
+    "results/contrasts.csv": "cannot be read (Too many levels of symbolic links)",
+    "bundle/tables/seeds.csv": "cannot be read (Too many levels of symbolic links)",
+    "artifacts/policy/mga/*/mga.safetensors": "cannot be read (Too many levels of symbolic links)",
+    "results/more": "was added later.",
+    "bundle/more": "was added later.",
+    "bundle/bundle.json": "is damaged: [Errno 40]",
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_a_link_to_itself_is_named(run: Path, tmp_path: Path, name: str) -> None:
+    (file,) = run.glob(name) if "more" not in name else [run / name]
+    if file.exists():
+        shutil.move(file, tmp_path / "aside")
+    file.symlink_to(file)
+    problems = verify(run)
+    file.unlink()
+    if "more" not in name:
+        shutil.move(tmp_path / "aside", file)
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{file} {LINKED[name]}")
+
+
 def test_missing_recordings_of_a_synthetic_run_are_named(run: Path, tmp_path: Path) -> None:
     shutil.move(run / "cohort-160-3", tmp_path / "aside")
     problems = verify(run)
