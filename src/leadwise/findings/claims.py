@@ -16,12 +16,7 @@ from leadwise.findings.estimates import Findings
 from leadwise.findings.paper import AUDIT
 from leadwise.findings.statements import IDENTICAL, Decided, Place, Statement
 from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, TRIVIAL, joint_verdict
-
-CLAIM_COLUMNS = (
-    *("claim", "where", "role", "cells", "holding", "contradicted", "verdict"),
-    *("orientation_role", "orientation_cells", "orientation_holding", "orientation_contradicted"),
-)
-CELL_COLUMNS = ("claim", "role", "decides", *Place._fields, "value", "lo", "hi", "verdict", "cell")
+from leadwise.run.results import TABLES
 
 
 def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -37,8 +32,7 @@ def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequen
         verdict = TRIVIAL if claim.trivial(findings) else joint_verdict([cell.verdict for cell in cells])
         orientation = _counts(claim.decided(findings, beside)) if beside else (pd.NA,) * 3
         rows.append((claim.text, claim.where, title, *_counts(cells), verdict, beside, *orientation))
-    counts = [column for column in CLAIM_COLUMNS if column.startswith("orientation_") and column != "orientation_role"]
-    return pd.DataFrame(rows, columns=list(CLAIM_COLUMNS)).astype(dict.fromkeys(counts, "Int64"))
+    return TABLES["claims"].frame(pd.DataFrame(rows, columns=list(TABLES["claims"].columns)))
 
 
 def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -55,7 +49,7 @@ def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequenc
         for number, cell in enumerate(_present(claim.decided(findings, at)), 1)
         for place, estimate in cell.estimates
     ]
-    return pd.DataFrame(rows, columns=list(CELL_COLUMNS))
+    return TABLES["claim_cells"].frame(pd.DataFrame(rows, columns=list(TABLES["claim_cells"].columns)))
 
 
 @dataclass(frozen=True)

@@ -18,21 +18,7 @@ import numpy as np
 import pandas as pd
 
 from leadwise.findings.estimates import Findings, Found
-
-KEYS = (
-    *("role", "policy", "versus", "evaluator", "baseline_evaluator", "reference", "reference_evaluator"),
-    *("reference_metric", "leads", "k", "metric", "statistic", "label", "policy_a", "policy_b", "baseline_policy"),
-    "chosen",
-)
-"""Columns by which numbers are found in the tables of a run; each table has some of them."""
-
-COLUMNS = (
-    *("table", *KEYS, "column", "unit", "quantity", "where", "fold"),
-    *("published", "published_leads", "published_lo", "published_hi", "ours", "ours_leads", "ours_lo", "ours_hi"),
-    *("same_sign", "intervals_overlap"),
-    *("orientation_role", "orientation", "orientation_leads", "orientation_lo", "orientation_hi"),
-    *("patients", "difference", "z"),
-)
+from leadwise.run.results import KEYS, TABLES
 
 AUDIT = "audit"
 SCORED_FOLDS = (8, 9)
@@ -46,7 +32,6 @@ _WITH_INTERVAL = ("value", "delta", "interaction")
 def published_frame(
     results: Mapping[str, pd.DataFrame],
     roles: Mapping[str, Sequence[int]],
-    parameters: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """``published.csv``: one row a published number; an interval stands in the row of its number.
 
@@ -60,10 +45,8 @@ def published_frame(
         Frames by the stem of their file. Any may be missing or lack rows.
     roles
         The folds of each role; a published number is compared with that of the role that has its fold.
-    parameters
-        Number of parameters of evaluators, by their names.
     """
-    tables = {**results, "evaluators": pd.DataFrame((parameters or {}).items(), columns=["evaluator", "parameters"])}
+    tables = dict(results)
     if "role" in tables.get("splits", pd.DataFrame()):
         tables["splits"] = _with_total(results["splits"], roles)
     findings, frame = Findings(tables, roles), published_numbers()
@@ -79,7 +62,7 @@ def published_frame(
     frame["orientation_role"] = pd.Series(AUDIT, frame.index).where(beside)
     frame["patients"] = pd.Series(OTHERS, frame.index).where(beside).mask(frame["fold"].notna() & ~missing, SAME)
 
-    return frame.assign(role=frame["role"].fillna(""), **_compared(frame))[list(COLUMNS)]
+    return TABLES["published"].frame(frame.assign(**_compared(frame)))
 
 
 def published_numbers() -> pd.DataFrame:

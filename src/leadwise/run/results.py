@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 KEYS = (
-    *("role", "policy", "versus", "trained_on", "policy_a", "policy_b", "baseline_policy"),
+    *("role", "policy", "versus", "policy_a", "policy_b", "baseline_policy"),
     *("evaluator", "baseline_evaluator", "reference", "reference_evaluator", "reference_metric"),
     *("leads", "k", "metric", "statistic", "label", "chosen"),
 )
@@ -20,7 +20,7 @@ KEYS = (
 _WHOLE = "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells cell"
 _WHOLE += " present holding contradicted shared_patients replicate"
 _TRUTHS = "chosen deployable decides"
-_MAYBE_WHOLE = "fold orientation_cells orientation_holding orientation_contradicted all_zero"
+_MAYBE_WHOLE = "parameters fold orientation_cells orientation_holding orientation_contradicted all_zero"
 _MAYBE_TRUE = "same_sign intervals_overlap"
 _NUMBERS = "value lo hi adaptive fixed delta d_baseline d_evaluator d_policy interaction lo_simultaneous"
 _NUMBERS += " hi_simultaneous a b share probability frequency nll brier uncertainty published published_lo published_hi"
@@ -56,27 +56,33 @@ class Table:
     """Has a row for every record or replicate, so it is written as Parquet only."""
     by_label: tuple[str, ...] = ()
     """How further columns begin, of which there is one for each label of the cohort."""
+    other_types: tuple[tuple[str, str], ...] = ()
+    """Of columns whose type differs from that of their name elsewhere."""
+
+    def type_of(self, column: str) -> str:
+        """The type of a column; blank for text."""
+        return dict(self.other_types).get(column, _TYPES.get(column, ""))
 
     def frame(self, rows: pd.DataFrame | Iterable[dict[str, object]] = ()) -> pd.DataFrame:
         """The rows with all columns, in their order and of their types; names that are missing are blank."""
         given = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
         more = [column for column in given if str(column).startswith(self.by_label)] if self.by_label else []
         frame = given.reindex(columns=[*self.columns, *more]).reset_index(drop=True)
-        texts = [column for column in self.columns if column not in _TYPES]
+        texts = [column for column in self.columns if not self.type_of(column)]
         frame[texts] = frame[texts].astype(object).where(frame[texts].notna(), "")
-        return frame.astype({column: _TYPES[column] for column in self.columns if column in _TYPES})
+        return frame.astype({column: self.type_of(column) for column in self.columns if self.type_of(column)})
 
     def problems(self, frame: pd.DataFrame) -> Iterator[str]:
         """What is wrong with a table that was read from a file: columns that lack, or hold what does not belong."""
-        more = [column for column in frame if str(column).startswith(self.by_label)]
+        more = [str(column) for column in frame if str(column).startswith(self.by_label)]
         for column in [*self.columns, *more]:
             if column not in frame:
                 yield f"lacks the column '{column}' of its table {self.name}"
-            elif len(frame) and column not in _TYPES and column not in more:
+            elif len(frame) and not self.type_of(column) and column not in more:
                 if not all(isinstance(cell, str) for cell in frame[column]):
                     yield f"has something else than text in the column '{column}' of its table {self.name}"
             elif len(frame):
-                kind, cells = _TYPES.get(column, "float64"), frame[column]
+                kind, cells = self.type_of(column) or "float64", frame[column]
                 may_lack = kind[0].isupper() or column in (*_OPEN, *more)
                 if cells.dtype.kind in _KINDS[kind]:
                     values = cells.to_numpy(float, na_value=np.nan)
@@ -86,17 +92,20 @@ class Table:
                 yield f"has something else than {what} in the column '{column}' of its table {self.name}"
 
 
-def _table(name: str, key: str, rest: str, large: bool = False, by_label: tuple[str, ...] = ()) -> Table:
+def _table(
+    name: str, key: str, rest: str, large: bool = False, by_label: tuple[str, ...] = (), **other_types: str
+) -> Table:
     """A table whose key columns, all but those that stand among the ``rest``, come first."""
     others = rest.split()
     first = [column for column in key.split() if column not in others]
-    return Table(name, (*first, *others), tuple(key.split()), large, by_label)
+    return Table(name, (*first, *others), tuple(key.split()), large, by_label, tuple(other_types.items()))
 
 
 _TIDY = "role policy versus evaluator reference_metric k statistic label"
 _TABLES = (
     _table("splits", "role", "folds records patients shared_patients all_zero", by_label=("prevalence_",)),
     _table("seeds", "evaluator seed role metric", "evaluator seed epoch role metric value chosen"),
+    _table("evaluators", "evaluator", "kind parameters"),
     _table("references", "evaluator metric k", "leads value candidates"),
     _table("headroom", "role evaluator statistic k label", "value deployable"),
     _table("evaluator_quality", "role evaluator leads metric", "value lo hi"),
@@ -141,6 +150,27 @@ _TABLES = (
         "number role",
         "level quantity policies evaluator baseline reference budgets metrics expected cells present holding "
         "contradicted verdict value lo hi",
+    ),
+    _table(
+        "published",
+        "quantity",
+        f"table {' '.join(KEYS)} column unit quantity where fold published published_leads published_lo published_hi "
+        "ours ours_leads ours_lo ours_hi same_sign intervals_overlap orientation_role orientation orientation_leads "
+        "orientation_lo orientation_hi patients difference z",
+        k="Int64",
+        chosen="boolean",
+        patients="",
+    ),
+    _table(
+        "claims",
+        "claim",
+        "claim where role cells holding contradicted verdict orientation_role orientation_cells orientation_holding "
+        "orientation_contradicted",
+    ),
+    _table(
+        "claim_cells",
+        "claim role cell policy evaluator",
+        "claim role decides quantity policy versus evaluator baseline reference k metric value lo hi verdict cell",
     ),
 )
 TABLES = {table.name: table for table in _TABLES}

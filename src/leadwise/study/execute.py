@@ -252,13 +252,15 @@ def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, p
     frames["splits"] = splits.reindex([role for role in bundle.plan.roles if role in splits.index])
     searched = [bundle.references[name].frame for name in bundle.plan.evaluators if name in bundle.references]
     frames["references"] = pd.concat(searched, ignore_index=True) if searched else TABLES["references"].frame()
-    facts = {
-        name: evaluator.parameters for name, evaluator in bundle.evaluators.items() if hasattr(evaluator, "parameters")
-    }
+    sizes = {name: getattr(each, "parameters", None) for name, each in bundle.evaluators.items()}
+    frames["evaluators"] = TABLES["evaluators"].frame(
+        {"evaluator": name, "kind": entry.kind, "parameters": sizes[name]}
+        for name, entry in bundle.plan.evaluators.items()
+    )
     frames["hypotheses"] = hypotheses_frame(bundle.plan, frames)
     # what is of another cohort than the paper's says nothing about its numbers and claims
     answers = dict(frames) if published_cohort(cohort, bundle.cohort) else {}
-    frames["published"] = published_frame(answers, bundle.plan.roles, facts)
+    frames["published"] = published_frame(answers, bundle.plan.roles)
     frames["claims"] = claims_frame(answers, bundle.plan.roles)
     frames["claim_cells"] = claim_cells(answers, bundle.plan.roles)
     return frames

@@ -7,7 +7,7 @@ import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.roles import SCORED
-from leadwise.findings.paper import KEYS, SCORED_FOLDS
+from leadwise.findings.paper import SCORED_FOLDS
 from leadwise.report.numbers import Estimate, Named
 from leadwise.run.contents import RunContents
 
