@@ -4,10 +4,10 @@ from typing import Any
 
 import pandas as pd
 
-from leadwise.findings.paper import KEYS, published_numbers
+from leadwise.findings.paper import published_numbers
+from leadwise.run.results import KEYS
 
 ROLES = {"train": [1, 2, 3, 4, 5, 6], "validation": [7], "selection": [10], "audit": [9], "evaluation": [8]}
-PARAMETERS = {"strong": 2774685}
 
 BUDGETS, METRICS, LABELS = (2, 3, 4, 6, 8), ("nll", "brier", "ece"), ("CD", "HYP", "MI", "NORM", "STTC")
 DEMAND = "ecg-on-demand"
@@ -17,6 +17,7 @@ _KEYS = {
     "splits": ["role"],
     "contrasts": ["role", "policy", "evaluator", "reference_evaluator", "reference_metric", "k", "metric"],
     "interactions": ["role", "policy", "evaluator", "baseline_evaluator", "reference", "k", "metric"],
+    "evaluators": ["evaluator"],
     "references": ["evaluator", "metric", "k"],
     "paired": ["role", "evaluator", "k", "metric", "policy_a", "policy_b"],
     "gap_closed": ["role", "evaluator", "k", "metric", "policy", "baseline_policy"],

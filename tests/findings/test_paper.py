@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.coverage import logistic, records_of
-from findings.paper import DEMAND, LABELS, PARAMETERS, ROLES, Paper
+from findings.paper import DEMAND, LABELS, ROLES, Paper
 from leadwise.analysis.alignment import alignment_frame, choice_frame, policies_alignment_frame
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame
@@ -21,12 +21,13 @@ from leadwise.analysis.interactions import estimate_interactions, interactions_f
 from leadwise.analysis.paired import paired_frame
 from leadwise.analysis.patients import overlap_frame, patient_effects, patients_frame
 from leadwise.analysis.readings import Readings
-from leadwise.findings.claims import CELL_COLUMNS, CLAIM_COLUMNS, claim_cells, claims_frame, read_claims
-from leadwise.findings.paper import COLUMNS, KEYS, published_frame, published_numbers
+from leadwise.findings.claims import claim_cells, claims_frame, read_claims
+from leadwise.findings.paper import published_frame, published_numbers
 from leadwise.findings.statements import QUANTITIES
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
 from leadwise.references import search_references
+from leadwise.run.results import KEYS, TABLES
 
 Results = dict[str, pd.DataFrame]
 
@@ -38,7 +39,7 @@ def results() -> Results:
 
 @pytest.fixture(scope="module")
 def published(results: Results) -> pd.DataFrame:
-    return published_frame(results, ROLES, PARAMETERS)
+    return published_frame(results, ROLES)
 
 
 def without_role(results: Results, role: str) -> Results:
@@ -68,14 +69,14 @@ def dropped(results: Results, name: str, facts: Mapping[str, Any]) -> Results:
 def verdict(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) -> tuple[Any, ...]:
     """(role, cells, holding, contradicted, verdict) of a claim."""
     frame = claims_frame(results, roles)
-    (row,) = frame[frame["claim"] == claim][list(CLAIM_COLUMNS[2:7])].itertuples(index=False, name=None)
+    (row,) = frame[frame["claim"] == claim][list(TABLES["claims"].columns[2:7])].itertuples(index=False, name=None)
     return tuple(row)
 
 
 def orientation(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) -> tuple[Any, ...]:
     """(role, cells, holding, contradicted) of what stands beside a claim for orientation."""
     frame = claims_frame(results, roles)
-    (row,) = frame[frame["claim"] == claim][list(CLAIM_COLUMNS[7:])].itertuples(index=False, name=None)
+    (row,) = frame[frame["claim"] == claim][list(TABLES["claims"].columns[7:])].itertuples(index=False, name=None)
     return tuple(row)
 
 
@@ -101,7 +102,7 @@ def test_a_key_names_one_row_of_our_tables(published: pd.DataFrame, results: Res
 
 
 def test_quantities_are_unique_and_say_where(published: pd.DataFrame) -> None:
-    assert tuple(published.columns) == COLUMNS
+    assert tuple(published.columns) == TABLES["published"].columns
     assert published["quantity"].is_unique
     assert published["where"].str.fullmatch(r"(section )?[S\d.]+( and S\d+)?").all()
     row = published.set_index("quantity").loc["controlled contrast, ecg-on-demand, k=3, nll, fold 9"]
@@ -160,7 +161,7 @@ def test_other_patients_stand_beside_with_a_test(results: Results) -> None:
     """Ours of the audit role, where the fold was not scored: for orientation, with z of the difference."""
     facts = {"role": "audit", "policy": DEMAND, "evaluator": "strong", "k": 4, "metric": "ece"}
     sealed = changed(without_role(results, "evaluation"), "contrasts", facts, delta=0.0116, lo=0.003, hi=0.0156)
-    frame = published_frame(sealed, ROLES, PARAMETERS).set_index("quantity")
+    frame = published_frame(sealed, ROLES).set_index("quantity")
     row = frame.loc["strong contrast ece ecg-on-demand, k=4, fold 8"]
     assert (row["orientation_role"], row["orientation"], row["patients"]) == ("audit", 0.0116, "others")
     errors = [(0.000486 + 0.014115) / 3.92, (0.0156 - 0.003) / 3.92]
@@ -180,28 +181,29 @@ def test_counts_of_patients_follow_from_shares(published: pd.DataFrame) -> None:
 
 
 def test_a_role_that_was_not_scored_leaves_its_numbers_empty(results: Results, published: pd.DataFrame) -> None:
-    frame = published_frame(without_role(results, "evaluation"), ROLES, PARAMETERS)
+    frame = published_frame(without_role(results, "evaluation"), ROLES)
     scored = frame["where"].ne("S1") & frame["quantity"].str.contains("fold 8")
     assert scored.sum() > 150
     assert frame["ours"][scored].isna().all()
-    numbers = list(COLUMNS[: COLUMNS.index("same_sign")])
+    columns = TABLES["published"].columns
+    numbers = list(columns[: columns.index("same_sign")])
     pd.testing.assert_frame_equal(frame.loc[~scored, numbers], published.loc[~scored, numbers])
 
 
 def test_roles_of_other_folds_are_not_compared(results: Results) -> None:
     roles = {role: folds for role, folds in ROLES.items() if role != "evaluation"} | {"evaluation": [5]}
-    frame = published_frame(results, roles, PARAMETERS)
+    frame = published_frame(results, roles)
     assert frame["ours"][frame["quantity"].str.contains("fold 8|total")].isna().all()
     assert frame["ours"][frame["quantity"].str.contains("fold 9")].notna().all()
     assert frame["ours"][frame["quantity"].str.startswith("records, training")].notna().all()
-    elsewhere = published_frame(results, ROLES | {"train": [1, 2, 3]}, PARAMETERS)
+    elsewhere = published_frame(results, ROLES | {"train": [1, 2, 3]})
     assert elsewhere["ours"][frame["quantity"].str.contains("folds 1-6|total")].isna().all(), "counts of other folds"
 
 
 def test_results_read_from_csv_are_the_same(results: Results, published: pd.DataFrame) -> None:
     """Blank cells come back as missing ones."""
     read = {name: pd.read_csv(StringIO(frame.to_csv(index=False))) for name, frame in results.items()}
-    pd.testing.assert_frame_equal(published_frame(read, ROLES, PARAMETERS), published)
+    pd.testing.assert_frame_equal(published_frame(read, ROLES), published)
     pd.testing.assert_frame_equal(claims_frame(read, ROLES), claims_frame(results, ROLES))
 
 
@@ -234,7 +236,7 @@ def test_what_is_missing_never_raises(results: Results) -> None:
 
 
 def test_without_roles_only_what_has_none_is_found(results: Results) -> None:
-    frame = published_frame(results, {}, PARAMETERS)
+    frame = published_frame(results, {})
     found = frame[frame["ours"].notna()]["quantity"]
     assert found.str.contains(r"reference, k|candidates|^strong parameters").all()
     claims = claims_frame(results, {})
@@ -260,7 +262,7 @@ OPEN = {
 def test_no_claim_is_contradicted_in_the_paper_itself(results: Results) -> None:
     frame = claims_frame(results, ROLES)
     claims = read_claims()
-    assert tuple(frame.columns) == CLAIM_COLUMNS
+    assert tuple(frame.columns) == TABLES["claims"].columns
     assert frame["claim"].tolist() == [claim.text for claim in claims]
     assert frame["cells"].tolist() == [
         *(15, 15, 20, 30, 20, 6, 4, 10, 1, 1, 30, 20, 30, 20, 3),
@@ -277,7 +279,7 @@ def test_no_claim_is_contradicted_in_the_paper_itself(results: Results) -> None:
 
 def test_cells_are_those_that_decide(results: Results) -> None:
     cells, frame = claim_cells(results, ROLES), claims_frame(results, ROLES)
-    assert tuple(cells.columns) == CELL_COLUMNS
+    assert tuple(cells.columns) == TABLES["claim_cells"].columns
     assert (cells.groupby("claim")["cell"].max().reindex(frame["claim"]).to_numpy() == frame["cells"]).all()
     reversal = cells[cells["claim"] == "ordered reversal at the primary cell"]
     assert reversal[["evaluator", "k", "value", "lo", "hi", "verdict", "cell"]].to_numpy().tolist() == [
@@ -456,7 +458,7 @@ def test_the_documents_have_the_verdicts_of_today() -> None:
     for kept, made in (
         (claims, claims_frame(tables, ROLES)),
         (cells, claim_cells(tables, ROLES)),
-        (numbers, published_frame(tables, ROLES, PARAMETERS)),
+        (numbers, published_frame(tables, ROLES)),
     ):
         again = pd.read_csv(StringIO(made.to_csv(index=False)))
         pd.testing.assert_frame_equal(again, kept, rtol=1e-12)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from findings.paper import BUDGETS, LABELS, METRICS, PARAMETERS, ROLES, Paper
+from findings.paper import BUDGETS, LABELS, METRICS, ROLES, Paper
 from leadwise.cohort.identity import Identity
 from leadwise.findings.claims import claim_cells, claims_frame
 from leadwise.findings.hypotheses import hypotheses_frame
@@ -33,7 +33,7 @@ def as_published(synthetic: RunContents, roles: tuple[str, ...] = ("audit", "eva
         name: frame[~frame["role"].isin(unscored)] if name != "splits" and "role" in frame else frame
         for name, frame in Paper().results.items()
     }
-    results["published"] = published_frame(results, ROLES, PARAMETERS)
+    results["published"] = published_frame(results, ROLES)
     results["hypotheses"] = hypotheses_frame(plan, results)
     results["claims"], results["claim_cells"] = claims_frame(results, ROLES), claim_cells(results, ROLES)
     real = Identity("ptbxl", None, {})

@@ -87,9 +87,9 @@ class _Methods:
     def _evaluator(self, name: str, text: str) -> Iterator[str]:
         """How it was to be made, and what came of it."""
         yield text
-        for row in self._rows("published"):
-            if (row.table, row.evaluator) == ("evaluators", name) and not pd.isna(row.ours):
-                yield f"It has {number(int(row.ours))} parameters."
+        for row in self._rows("evaluators"):
+            if row.evaluator == name and not pd.isna(row.parameters):
+                yield f"It has {number(int(row.parameters))} parameters."
         for row in self._rows("seeds"):
             if row.evaluator == name and row.chosen and row.role == "selection":
                 yield f"""On the selection role, the network of seed {row.seed}, after epoch {row.epoch}, has an NLL of

@@ -10,6 +10,7 @@ from leadwise.cohort.roles import SCORED
 from leadwise.findings.paper import SCORED_FOLDS
 from leadwise.report.numbers import Estimate, Named
 from leadwise.run.contents import RunContents
+from leadwise.run.results import KEYS
 
 PAPER = "paper"
 _BARE = ("value", "delta", "interaction", "leads")
