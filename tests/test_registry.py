@@ -13,7 +13,7 @@ from leadwise.registry import Registry, Settings
 
 SORTS = {"cohort": COHORTS, "evaluator": EVALUATORS, "policy": POLICIES}
 NEEDED = {"cohort": "'read'", "evaluator": "'make' and 'load'", "policy": "'make' and 'load'"}
-MODULE = '''
+MODULE = """
 from pydantic import BaseModel
 
 from leadwise.registry import Settings
@@ -47,7 +47,7 @@ class Foreign(Mine):
 
 def function():
     pass
-'''
+"""
 
 
 @pytest.fixture(params=SORTS)
@@ -150,7 +150,9 @@ def test_what_is_no_kind(registry, name: str) -> None:
 
 
 def test_entry_points_that_lead_nowhere(registry, home: Path) -> None:
-    install(home, registry.group, gone="of_a_stranger:Gone", broken="broken_by_a_stranger:Mine", bare="of_a_stranger:Bare")
+    install(
+        home, registry.group, gone="of_a_stranger:Gone", broken="broken_by_a_stranger:Mine", bare="of_a_stranger:Bare"
+    )
     for name, sentence in {
         "gone": "gone of of_a_stranger:Gone cannot be imported: module 'of_a_stranger' has no attribute 'Gone'.",
         "broken": "broken of broken_by_a_stranger:Mine cannot be imported: no luck today.",

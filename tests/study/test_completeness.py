@@ -9,7 +9,6 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
-from leadwise.study.stages import TABLES
 
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.run.bundle import Bundle, pretrained_bundle
@@ -46,7 +45,13 @@ def test_what_ships_is_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*(f"tables/{name}" for name in TABLES), "policies/cohort-state", "policies/ccga", "evaluators/mask-robust"]
+    "name",
+    [
+        *(f"tables/{name}" for name in ("splits", "evaluator_quality", "headroom", "seeds")),
+        "policies/cohort-state",
+        "policies/ccga",
+        "evaluators/mask-robust",
+    ],
 )
 def test_a_missing_part_is_named(bundle: Path, name: str) -> None:
     (file,) = bundle.glob(f"{name}.*")
@@ -64,8 +69,9 @@ def test_a_missing_column_is_named(bundle: Path) -> None:
 
 
 def test_a_file_that_holds_another_evaluator_is_named(bundle: Path) -> None:
-    shutil.copyfile(bundle / "evaluators" / "controlled.safetensors", bundle / "evaluators" / "mask-robust.safetensors")
-    with pytest.raises(InputError, match="has controlled in the place of the evaluator mask-robust; take"):
+    evaluators = bundle / "evaluators"
+    shutil.copyfile(evaluators / "controlled.safetensors", evaluators / "controlled-unbalanced.safetensors")
+    with pytest.raises(InputError, match="has controlled in the place of the evaluator controlled-unbalanced; take"):
         check_complete(listed(bundle))
 
 
@@ -85,7 +91,11 @@ def test_a_file_that_holds_another_evaluator_is_named(bundle: Path) -> None:
         ),
         ("budgets = [2, 4]", "budgets = [2]", r"with budgets \[2, 4\], and the plan says \[2\]"),
         ("states = 120", "states = 130", "with states 120, and the plan says 130"),
-        ("budgets = [2, 4]", "budgets = [2, 4, 6]", "lacks references of the controlled evaluator for k = 6"),
+        (
+            "references = [1, 2, 4]",
+            "references = [1, 2, 4, 6]",
+            "lacks references of the controlled evaluator for k = 6",
+        ),
     ],
 )
 def test_another_plan_is_named(bundle: Path, before: str, after: str, said: str) -> None:
