@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leadwise.errors import InputError, PlanError, one_line, right_one
+from leadwise.errors import InputError, LeadwiseError, PlanError, one_line, right_one
 
 LARGEST = 2**53 - 1
 """The largest whole number that every reader of JSON keeps; receipts and artifacts write settings as canonical JSON."""
@@ -125,6 +125,15 @@ class Registry(Generic[Made]):
                 f"leadwise.registry.Settings, and {' and '.join(map(repr, self.methods))}."
             )
         return cast(Made, kind)
+
+    def of_file(self, kind: object, format: object, path: object) -> Made:
+        """The kind that a saved file of this format says that it is of."""
+        if not isinstance(kind, str):
+            raise InputError(f"{path} is no {self.what} of leadwise; it holds '{format}'.")
+        try:
+            return self.find(kind)
+        except LeadwiseError as error:
+            raise InputError(f"{path}: {error}") from None
 
     def _registered(self, name: str) -> Any:
         """A kind that is registered, if need be by the module that has its name; others need not be imported for it."""

@@ -12,7 +12,7 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
-from leadwise.policies.contract import build_policy
+from leadwise.policies.contract import POLICIES, Material
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.references import search_references
 
@@ -33,7 +33,9 @@ def study(
     first = [str(LeadSet(int(bits))) for bits in references.ranking("nll", 1)["bits"]]
     allocations = {}
     for name in ("ecg-on-demand", "mga", "ccga", "random-subset"):
-        policy = build_policy(name, evaluator, first, train, validation)
+        kind, settings = POLICIES.find(name), {} if name == "random-subset" else {"target": "controlled"}
+        material = Material(name, train, validation, BUDGETS, first, {"controlled": evaluator})
+        policy = kind.make(kind.Settings.model_validate(settings), material)
         allocations[name] = allocate_budgets(policy, validation, BUDGETS)
     readings = Readings(validation, [evaluator])
     every = [allocation for each in allocations.values() for allocation in each]

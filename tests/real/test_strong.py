@@ -4,17 +4,18 @@ Its other numbers are pinned with those of the controlled evaluators.
 """
 
 import json
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
-from leadwise.evaluators.contract import build_evaluator
-from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
+from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, shipped_evaluator
 from leadwise.evaluators.masked_resnet.training import Training, random_mask_nll
 from leadwise.run.plan import read_plan
+from leadwise.study.execute import find_plan
+from leadwise.study.fitting import make_evaluator
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +33,16 @@ def strong() -> NetworkEvaluator:
 def test_it_came_out_of_the_plan_s_training_but_for_how_epochs_were_compared(
     cohort: Cohort, strong: NetworkEvaluator
 ) -> None:
-    plan = read_plan(Path(str(files("leadwise") / "studies" / "ptbxl.toml"))).strong
-    assert plan.seeds[0] == strong.facts["seed"]
-    training = Training(cohort["train"], cohort["validation"], recipe=plan.recipe, widths=tuple(plan.widths))
+    plan = read_plan(find_plan("ptbxl"))
+    said: Any = plan.evaluators["strong"].settings
+    assert said.seeds[0] == strong.facts["seed"]
+    training = Training(cohort["train"], cohort["validation"], recipe=said.recipe, widths=tuple(said.widths))
     differing = [
         name for name, value in json.loads(json.dumps(training.facts)).items() if strong.facts.get(name) != value
     ]
     assert differing == ["epochs_compared_with"]
     assert not training.made(strong)
-    assert build_evaluator("strong", cohort["train"], cohort["validation"]).sha256 == strong.sha256
+    assert make_evaluator(plan, "strong", cohort).sha256 == strong.sha256
 
 
 def test_random_masks(cohort: Cohort, strong: NetworkEvaluator) -> None:

@@ -96,7 +96,7 @@ class Identity:
         >>> Identity("ptbxl", None, {}).title
         'PTB-XL v1.0.3'
         """
-        titles = {PTBXL: "PTB-XL v1.0.3", OTHER: "a cohort in PTB-XL's layout"}
+        titles = {PTBXL: "PTB-XL v1.0.3", OTHER: "a cohort other than PTB-XL"}
         return titles.get(self.kind) or f"synthetic recordings ({self.generator})"
 
     def differs_from(self, other: "Identity") -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from leadwise.errors import InputError
 from leadwise.evaluators.contract import EVALUATORS, Evaluator, SavedEvaluator
 from leadwise.store import read_facts
 
@@ -14,7 +13,5 @@ _BEFORE = {"leadwise logistic evaluator 1": "logistic", "leadwise network evalua
 def load_evaluator(path: str | Path, evaluators: Mapping[str, Evaluator] | None = None) -> SavedEvaluator:
     """Read any evaluator's file; ``evaluators`` are those that it is made from, if there are such."""
     facts = read_facts(Path(path))
-    kind = facts.get("kind") or _BEFORE.get(str(facts.get("format")))
-    if kind is None:
-        raise InputError(f"{path} is no evaluator of leadwise; it holds '{facts.get('format')}'.")
-    return EVALUATORS.find(kind).load(Path(path), evaluators or {})
+    said = facts.get("kind") or _BEFORE.get(str(facts.get("format")))
+    return EVALUATORS.of_file(said, facts.get("format"), path).load(Path(path), evaluators or {})

@@ -107,8 +107,9 @@ class CCGA(Fitted):
         rng = np.random.default_rng([self.seed, 2])
         ranking = [lead_index(lead) for lead in self.first_lead]
         scorers = Scorers(train, memory)
+        scorer = scorers.of(self.state_evaluator)  # it refuses what cannot be read, nobody for instance
         states = random_states(train, ranking, self.states, self.budgets, rng)
-        seen = scorers.of(self.state_evaluator).pairs(states.positions, states.masks)
+        seen = scorer.pairs(states.positions, states.masks)
         gains = candidate_gains(scorers.of(self.target), states)
         self._remember(_logits(seen), states.masks.sum(axis=1), gains)
         return self

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import Complaints
-from leadwise.evaluators.contract import Evaluator, SavedEvaluator
+from leadwise.evaluators.contract import Evaluator
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation
 from leadwise.policies.rollout import allocate, check_members, policy_name
@@ -56,8 +56,8 @@ class Material:
     """Of the study."""
     ranking: Sequence[str]
     """Leads by how good they are alone; policies that have a first lead begin with the first one that a record has."""
-    evaluators: Mapping[str, SavedEvaluator] = field(default_factory=dict)
-    policies: Mapping[str, "SavedPolicy"] = field(default_factory=dict)
+    evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
+    policies: Mapping[str, Policy] = field(default_factory=dict)
     """Those that its settings name."""
     patterns: Bool[np.ndarray, "p 12"] | None = None
     """The leads that records of the study have, whatever their role, each pattern once; if its settings need them."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from leadwise.errors import InputError
 from leadwise.evaluators.contract import Evaluator
 from leadwise.policies.contract import POLICIES, Policy, SavedPolicy
 from leadwise.store import read_facts
@@ -15,7 +14,6 @@ def load_policy(
     policies: Mapping[str, Policy] | None = None,
 ) -> SavedPolicy:
     """Read any policy's file; the evaluators and policies that it was made from are looked up by name."""
-    kind = read_facts(Path(path)).get("kind")
-    if kind is None:
-        raise InputError(f"{path} is no policy of leadwise.")
-    return POLICIES.find(kind).load(Path(path), evaluators or {}, policies or {})
+    facts = read_facts(Path(path))
+    kind = POLICIES.of_file(facts.get("kind"), facts.get("format"), path)
+    return kind.load(Path(path), evaluators or {}, policies or {})

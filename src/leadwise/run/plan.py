@@ -36,9 +36,11 @@ class Entry(Part):
 
     @classmethod
     def read(cls, said: Any, where: tuple[str, ...]) -> Any:
-        """What the file says of it, with its kind's settings validated; what is no entry is left to pydantic."""
-        if not isinstance(said, dict) or not isinstance(said.get("kind"), str):
+        """What the file says of it, with its kind's settings validated; what has no kind is left to pydantic."""
+        if not isinstance(said, dict):
             return said
+        if not isinstance(said.get("kind"), str):
+            return {key: value for key, value in said.items() if key == "kind"}
         entry = {key: value for key, value in said.items() if key in cls.model_fields.keys() - {"settings"}}
         settings = {key: value for key, value in said.items() if key not in entry}
         try:

@@ -17,9 +17,11 @@ from scipy.special import expit
 from leadwise.bench.plain import PlainResNet
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import build_evaluator, check_evaluator
+from leadwise.evaluators.contract import Material, check_evaluator
 from leadwise.evaluators.masked_resnet import evaluator as module
-from leadwise.evaluators.masked_resnet.evaluator import FORMAT, NetworkEvaluator
+from leadwise.evaluators.masked_resnet import kind
+from leadwise.evaluators.masked_resnet.evaluator import FORMAT, NetworkEvaluator, shipped_evaluator
+from leadwise.evaluators.masked_resnet.kind import MaskedResNet
 from leadwise.evaluators.masked_resnet.recipe import Recipe
 from leadwise.evaluators.masked_resnet.training import Training
 from leadwise.evaluators.masks import frozen_masks
@@ -294,19 +296,23 @@ def test_a_network_that_ships(evaluator: NetworkEvaluator, tmp_path: Path, monke
     assert shipped_evaluator("tiny").sha256 == evaluator.sha256
 
 
-@pytest.mark.parametrize("other", [None, "train", "validation"])
-def test_the_shipped_network_is_for_the_records_that_it_was_trained_on(
+@pytest.mark.parametrize("other", [None, "train", "validation", "seed", "recipe", "widths", "name"])
+def test_what_ships_is_taken_where_it_was_made_just_so_and_else_there_is_a_training(
     small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch, other: str | None
 ) -> None:
-    """For others there is a new training."""
-    train, validation = small_cohort["train"], small_cohort["validation"]
-    facts = {"train": train.labels_sha256, "validation": validation.labels_sha256}
-    shipped, trained = tiny_evaluator(facts=facts | ({other: "another"} if other else {})), tiny_evaluator(1)
-    asked: list[Training] = []
-    monkeypatch.setattr(module, "shipped_evaluator", lambda: shipped)
+    chosen = MaskedResNet.Settings(seeds=[7], widths=[4, 4, 8, 8], recipe=Recipe(epochs=2, full_epochs=1))
+    material = Material("mine", small_cohort["train"], small_cohort["validation"])
+    facts = json.loads(json.dumps(MaskedResNet._training(chosen, material).facts)) | (
+        {other: "another"} if other else {}
+    )
+    shipped, trained, asked = tiny_evaluator(facts=facts), tiny_evaluator(1), list[Training]()
+    monkeypatch.setattr(kind, "shipped_networks", lambda: iter([tiny_evaluator(2), shipped]))
     monkeypatch.setattr(Training, "run", lambda training: asked.append(training) or trained)
-    assert build_evaluator("strong", train, validation) is (trained if other else shipped)
-    assert [(each.train, each.validation) for each in asked] == ([(train, validation)] if other else [])
+    assert MaskedResNet.shipped(chosen, material) is (None if other else shipped)
+    assert MaskedResNet.make(chosen, material) is (trained if other else shipped)
+    assert [(each.train, each.validation, each.seed) for each in asked] == (
+        [(material.train, material.validation, 7)] if other else []
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,22 @@
-"""The controls: one set for everyone, and any set for anyone."""
+"""The control that chooses one set for everyone."""
 
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from leadwise.policies.controls import CohortState, RandomSubset
-from scipy.stats import chi2_contingency, chisquare
 
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import lead_statistics
-from leadwise.policies.contract import build_policy
+from leadwise.policies.cohort_state import CohortState
+from leadwise.policies.contract import Material
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
 from leadwise.policies.observation import Observation
+from leadwise.policies.random_subset import RandomSubset
 from leadwise.policies.rollout import allocate
 from leadwise.policies.state_network import StateNetwork
 
@@ -39,9 +38,6 @@ def small() -> dict[str, Any]:
 @pytest.fixture(scope="module", params=[MGA, ECGOnDemand], ids=lambda kind: kind.kind)
 def policy(request: pytest.FixtureRequest, train: Records) -> Any:
     return request.param(Reader("first"), ["V3"], **small()).fit(train, train)
-
-
-# cohort-state --------------------------------------------------------------------------------------------------------
 
 
 def test_one_set_for_everyone(policy: Any, train: Records, records: Records) -> None:
@@ -120,84 +116,21 @@ def test_an_average_under_leads_that_no_training_record_has_together(policy: Any
         control._probabilities(1 << 7)
 
 
-def test_the_registered_one_is_of_ecg_on_demand(train: Records, records: Records) -> None:
-    control = build_policy("cohort-state", Reader("first"), ["V3"], train, train, 3, **small())
-    policy = build_policy("ecg-on-demand", Reader("first"), ["V3"], train, train, 3, **small())
-    assert isinstance(control.policy, ECGOnDemand)
+def test_a_plan_names_the_policy_that_it_is_of(policy: Any, train: Records, records: Records) -> None:
+    material = Material("my-control", train, train, [2], ["V3"], policies={"mine": policy})
+    control = CohortState.make(CohortState.Settings(of="mine"), material)
+    assert (control.name, control.policy) == ("my-control", policy)
     expected = allocate(CohortState(policy).fit(train), records, 4).order
     np.testing.assert_array_equal(allocate(control, records, 4).order, expected)
+    assert CohortState.Settings(of="mine").policies == ["mine"]
+
+
+def test_a_policy_that_sees_no_probabilities_has_no_average_state(train: Records) -> None:
+    material = Material("mine", train, train, [2], ["V3"], policies={"random": RandomSubset()})
+    with pytest.raises(PlanError, match=r"^'policies\.mine\.of' is random, which sees no probabilities, so it has"):
+        CohortState.make(CohortState.Settings(of="random"), material)
 
 
 def test_no_average_of_nobody(policy: Any, train: Records) -> None:
     with pytest.raises(InputError, match="There are no records to score"):
         CohortState(policy).fit(train.select(slice(0, 0)))
-
-
-# random-subset -------------------------------------------------------------------------------------------------------
-
-
-def drawn(n: int, k: int, seed: int = 0, first: int = 1) -> np.ndarray:
-    """Leads for records ``first`` and following, from observations made here: no recordings are needed."""
-    policy, order = RandomSubset(seed), np.empty((n, 0), dtype=int)
-    while order.shape[1] < k:
-        mask = np.zeros((n, 12), dtype=bool)
-        np.put_along_axis(mask, order, True, axis=1)
-        seen = Observation(
-            ids=np.arange(first, first + n),
-            statistics=np.zeros((n, 12, 10)),
-            mask=mask,
-            available=np.ones((n, 12), dtype=bool),
-            probabilities=None,
-            remaining=k - order.shape[1],
-            waveforms=lambda: np.zeros((n, 12, 1)),
-        )
-        order = np.column_stack([order, policy.choose(seen)])
-    return order
-
-
-@pytest.mark.parametrize("seed", [0, 1, 20260901, 2**40])
-def test_every_lead_and_every_pair_is_as_likely(seed: int) -> None:
-    order = drawn(12_000, 2, seed)
-    for step in (0, 1):
-        assert chisquare(np.bincount(order[:, step], minlength=12)).pvalue > 0.001
-    pairs = [tuple(sorted(pair)) for pair in order.tolist()]
-    assert chisquare([pairs.count(pair) for pair in combinations(range(12), 2)]).pvalue > 0.001
-
-
-def test_every_order_of_three_is_as_likely() -> None:
-    order = drawn(40_000, 3)
-    code = order @ [144, 12, 1]
-    counts = np.bincount(code, minlength=1728)
-    possible = [a * 144 + b * 12 + c for a in range(12) for b in range(12) for c in range(12) if len({a, b, c}) == 3]
-    assert counts[possible].sum() == 40_000
-    assert chisquare(counts[possible]).pvalue > 0.001
-
-
-@pytest.mark.parametrize(("one", "other"), [((0, 1), (1, 1)), ((0, 1), (0, 2)), ((7, 1), (8, 2)), ((0, 1), (2**31, 1))])
-def test_neither_seeds_nor_neighbours_resemble_each_other(one: tuple[int, int], other: tuple[int, int]) -> None:
-    """(seed, first id) of two draws; neighbours in the table, or the same record under the next seed."""
-    table = np.zeros((12, 12))
-    for a, b in zip(drawn(8000, 1, *one)[:, 0], drawn(8000, 1, *other)[:, 0], strict=True):
-        table[a, b] += 1
-    assert chi2_contingency(table).pvalue > 0.001
-
-
-def test_the_draw_is_of_the_record_and_the_seed(records: Records) -> None:
-    seeds = (4, 5, 6)
-    forth = [allocate(RandomSubset(seed), records, 4).order for seed in seeds]
-    back = [allocate(RandomSubset(seed), records, 4).order for seed in reversed(seeds)][::-1]
-    np.testing.assert_array_equal(forth, back)
-    assert len({order.tobytes() for order in forth}) == 3
-    np.testing.assert_array_equal(forth[0], drawn(len(records), 4, seed=4))
-    built = build_policy("random-subset", Reader("first"), ["V3"], records, records, 5)
-    np.testing.assert_array_equal(allocate(built, records, 4).order, forth[1])
-
-
-def test_random_leads_are_those_that_there_are() -> None:
-    n = 3000
-    missing = np.zeros((n, 12), dtype=int)
-    missing[:, [0, 5, 11]] = 3
-    poor = records_of(np.arange(n), np.ones((n, 1), dtype=bool), missing=missing)
-    counts = np.bincount(allocate(RandomSubset(), poor, 2).order.ravel(), minlength=12)
-    assert not counts[[0, 5, 11]].any()
-    assert chisquare(np.delete(counts, [0, 5, 11])).pvalue > 0.001
