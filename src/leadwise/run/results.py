@@ -68,7 +68,7 @@ class Table:
 
     def problems(self, frame: pd.DataFrame) -> Iterator[str]:
         """What is wrong with a table that was read from a file: columns that lack, or hold what does not belong."""
-        more = [column for column in frame if str(column).startswith(self.by_label)]
+        more = [str(column) for column in frame if str(column).startswith(self.by_label)]
         for column in [*self.columns, *more]:
             if column not in frame:
                 yield f"lacks the column '{column}' of its table {self.name}"
