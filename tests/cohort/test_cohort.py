@@ -225,6 +225,12 @@ def test_a_token_opens_the_seal(cohort: Cohort) -> None:
         _ = cohort["evaluation"].labels
 
 
+def test_what_is_no_token_opens_nothing(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(SealedRole, match=r"^'x' is no token; let a frozen bundle open "):
+        replace(cohort, token="x")
+
+
 def test_a_fingerprint_may_be_taken_of_a_sealed_role_and_is_the_same_opened(cohort: Cohort) -> None:
     opened = replace(cohort, token=token(cohort))
     assert cohort["evaluation"].fingerprint() == opened["evaluation"].fingerprint()

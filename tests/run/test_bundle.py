@@ -2,16 +2,28 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from leadwise.cohort.identity import Identity
+from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.identity import Identity, fold_sizes
 from leadwise.errors import InputError
 from leadwise.run.bundle import CONTENTS, FORMAT, Bundle, pretrained_bundle, write_bundle
 from leadwise.run.plan import read_plan
 from leadwise.store import file_sha256
 from leadwise.study.execute import find_plan
+
+
+PLAN = """
+title = "mine"
+budgets = [2]
+first_lead = "I"
+cohort = {kind = "ptbxl"}
+evaluators = {controlled = {kind = "logistic"}}
+policies = {mga = {kind = "mga", target = "controlled"}}
+"""
 
 
 @pytest.fixture
@@ -21,7 +33,7 @@ def bundle(tmp_path: Path) -> Bundle:
     source.mkdir()
     for name in ("controlled.safetensors", "mga.safetensors", "controlled.csv", "seeds.csv"):
         (source / name).write_text(name)
-    (source / "mine.toml").write_text('title = "mine"\n')
+    (source / "mine.toml").write_text(PLAN)
     parts = {
         "evaluators": {"controlled": source / "controlled.safetensors"},
         "policies": {"mga": source / "mga.safetensors"},
@@ -123,7 +135,7 @@ def test_a_bundle_may_lie_behind_a_link(bundle: Bundle, tmp_path: Path) -> None:
     assert Bundle(tmp_path / "link").problems() == []
 
 
-@pytest.mark.parametrize("kind", ["evaluators", "policies", "references", "plan.toml"])
+@pytest.mark.parametrize("kind", ["evaluators", "policies", "plan.toml"])
 def test_an_empty_bundle_is_no_bundle(bundle: Bundle, kind: str) -> None:
     facts = json.loads((bundle.path / CONTENTS).read_text())
     for name in [each for each in facts["files"] if each.startswith(kind)]:
@@ -131,6 +143,23 @@ def test_an_empty_bundle_is_no_bundle(bundle: Bundle, kind: str) -> None:
         del facts["files"][name]
     (bundle.path / CONTENTS).write_text(json.dumps(facts))
     assert Bundle(bundle.path).problems() == [f"{bundle.path / CONTENTS} lists no {kind}, which every bundle has."]
+
+
+def test_what_is_sealed_as_ptbxl_opens_only_for_what_was_frozen_on_it(
+    bundle: Bundle, small_cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One fold has as many records and patients as in PTB-XL; another was altered, so the whole is not PTB-XL."""
+    sizes = fold_sizes(small_cohort.patients, small_cohort.folds)
+    monkeypatch.setattr("leadwise.cohort.identity._SIZES", {8: sizes[8]})
+    cohort = replace(small_cohort)
+    assert cohort.identity.kind == "synthetic"
+    with pytest.raises(InputError, match=r"was frozen on a cohort in PTB-XL's layout; the seal on .*, which has folds"):
+        bundle.open(cohort, "evaluation")
+    contents = json.loads((bundle.path / CONTENTS).read_text())
+    without = {fold: each for fold, each in cohort.identity.folds.items() if fold != "8"}
+    for known in ({"kind": "ptbxl", "generator": None}, cohort.identity.facts | {"folds": without}):
+        (bundle.path / CONTENTS).write_text(json.dumps(contents | {"cohort": contents["cohort"] | known}))
+        assert len(Bundle(bundle.path).open(cohort, "evaluation")["evaluation"].labels) == sizes[8][0]
 
 
 def test_what_ships_does_not_say_when_it_was_frozen() -> None:

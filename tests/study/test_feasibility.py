@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,12 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.synthetic import write_synthetic
 from leadwise.errors import CohortError, InputError, PlanError
 from leadwise.evaluators.masked_resnet.network import MaskedResNet1D
+from leadwise.evaluators.masked_resnet.sizes import network_parameters
 from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
 from leadwise.study.execute import evaluate_bundle, find_plan, run_study
-from leadwise.study.feasibility import check_bundle, check_plan, network_parameters, plan_complaints
+from leadwise.study.feasibility import check_bundle, check_plan, plan_complaints
 from leadwise.study.forecast import forecast
 from runs import PLAN
 
@@ -160,6 +162,18 @@ def test_what_a_plan_asks_in_vain_is_said(tmp_path: Path, change: tuple[str, str
     cohort = cohort_of(change=lacking(None, 3))
     assert plan_complaints(plan_of(tmp_path), cohort) == []
     assert plan_complaints(plan_of(tmp_path, PTBXL.replace(*change)), cohort) == [PLANS[change]]
+
+
+def test_a_sealed_fold_is_used_only_where_the_plan_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fold 8 has as many records and patients as in PTB-XL, and the plan gives it to the audit role."""
+    monkeypatch.setattr("leadwise.cohort.identity._SIZES", {8: (40, 40)})
+    roles = "roles = {train = [1, 2, 3, 4, 5, 6], validation = [7], selection = [10], audit = [8, 9]}\n"
+    sealed, unsealed = (plan_of(tmp_path, roles + said + PTBXL) for said in ("", "unsealed = true\n"))
+    assert plan_complaints(sealed, replace(cohort_of(), roles=sealed.cohort_roles())) == [
+        "The plan gives fold 8 to the audit role, but of PTB-XL that fold is sealed whatever its role; give it the "
+        "evaluation role, or say 'unsealed = true', which the ledger and the report then tell."
+    ]
+    assert plan_complaints(unsealed, replace(cohort_of(), roles=unsealed.cohort_roles())) == []
 
 
 def test_all_complaints_come_at_once(tmp_path: Path) -> None:

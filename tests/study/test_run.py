@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from leadwise.study.stages import Study, stages
 
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, PlanError, SealedRole
@@ -22,8 +21,10 @@ from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, read_artifact
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
-from leadwise.study.execute import _synthetic_cohort, evaluate_bundle, report_run, run_study
+from leadwise.study.execute import _made_cohort, evaluate_bundle, report_run, run_study
+from leadwise.study.fitting import Study
 from leadwise.study.forecast import forecast
+from leadwise.study.graph import stages
 from leadwise.study.status import run_status
 from receipts import receipt_facts
 from runs import PLAN, events, hashes, planned
@@ -107,12 +108,12 @@ def test_another_budget_of_the_strong_search_redoes_no_other(copied: Path, tmp_p
     assert set(contrasts[contrasts["evaluator"] == "strong"]["k"]) == {2, 4}
 
 
-def test_another_synthetic_cohort_is_made_when_the_plan_asks_for_it(tmp_path: Path) -> None:
+def test_another_made_cohort_is_made_when_the_plan_asks_for_it(tmp_path: Path) -> None:
     plan, directory = tmp_path / "plan.toml", RunDirectory(tmp_path / "run")
     sizes = []
     for records in (160, 200):
         plan.write_text(PLAN.replace("records = 160", f"records = {records}"))
-        sizes.append(len(_synthetic_cohort(read_plan(plan), directory)))
+        sizes.append(len(_made_cohort(read_plan(plan), directory)))
     assert sizes == [160, 200]
 
 
@@ -242,6 +243,15 @@ def test_results_of_a_bundle_are_not_replaced_by_those_of_another(finished: Path
     with pytest.raises(InputError, match=rf"^{out} holds the bundle or another run; name a new directory"):
         evaluate_bundle(other, finished / "cohort-160-3", out, "audit")
     assert [file.name for file in out.iterdir()] == ["ledger.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["sub", "bundle/sub", "results/deep/sub", ""])
+def test_no_run_is_put_into_the_run_whose_bundle_is_scored(copied: Path, name: str) -> None:
+    before = sorted(copied.rglob("*"))
+    for bundle in (copied, copied / "bundle"):
+        with pytest.raises(InputError, match=" holds the bundle or another run; name a new directory"):
+            evaluate_bundle(bundle, copied / "cohort-160-3", copied / name, "audit")
+    assert sorted(copied.rglob("*")) == before
 
 
 def test_an_evaluation_tells_when_its_bundle_was_frozen_not_when_it_was_taken_over(

@@ -124,6 +124,8 @@ class Cohort:
                 f"The ids, patients or folds are not those of {self.source}, which was read; give folds other roles "
                 "with roles=Roles(…), or pick records with select."
             )
+        if self.token is not None and not isinstance(self.token, Token):
+            raise SealedRole(f"{self.token!r} is no token; let a frozen bundle open {self.source}.")
         if self.token is not None and self.token.cohort != self.table_sha256:
             raise SealedRole(
                 f"The token was issued for another cohort than {self.source}; let the bundle open this one."

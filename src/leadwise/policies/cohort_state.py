@@ -123,14 +123,15 @@ class CohortState(Fitted):
 
     def serve(self, available: Bool[np.ndarray, "n 12"], budgets: Sequence[int] = range(1, 13)) -> None:
         """Take the averages that records with these leads need; raises `InputError` if there are none to be had."""
+        ranking = ranking_of(self.first_lead)
         for pattern, budget in product(np.unique(available, axis=0)[:, None], budgets):
+            if budget > pattern.sum():
+                continue
             mask = np.zeros((1, 12), dtype=bool)
-            for remaining in range(budget, 0, -1) if budget <= pattern.sum() else ():
-                if remaining == budget and self.first_lead is not None:
-                    chosen = first_available(ranking_of(self.first_lead), pattern)
-                else:
-                    chosen = self.choose(Observation(np.zeros((1, 12, 10)), mask, pattern, None, remaining, _no_signal))
-                mask[0, chosen] = True
+            mask[0, first_available(ranking, pattern)] = True
+            for remaining in range(budget - 1, 0, -1):
+                state = Observation(np.zeros((1, 12, 10)), mask, pattern, None, remaining, _no_signal)
+                mask[0, self.choose(state)[0]] = True
 
     def save(self, path: Path) -> None:
         """Write one safetensors file: the averages for records with all leads, and those that were taken for others.

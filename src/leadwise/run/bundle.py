@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadwise.cohort.cohort import Cohort, Records
-from leadwise.cohort.identity import PTBXL, Identity
+from leadwise.cohort.identity import PTBXL, Identity, fold_sizes, resembles_ptbxl
 from leadwise.cohort.roles import Token
 from leadwise.errors import InputError, one_line
 from leadwise.memory import too_large
@@ -109,8 +109,8 @@ class Bundle:
     def open(self, cohort: Cohort, role: str) -> Cohort:
         """The cohort with the seal opened as far as scoring a role needs it.
 
-        Only a whole bundle whose plan has the cohort's roles does that, and of PTB-XL's sealed fold only one that was
-        frozen on PTB-XL.
+        Only a whole bundle whose plan has the cohort's roles does that, and of what is sealed as PTB-XL only one that
+        was frozen on PTB-XL, or on other folds of this very cohort.
         """
         problems = self.problems()
         if problems:
@@ -121,11 +121,13 @@ class Bundle:
             )
         if not cohort.role(role).sealed:
             return cohort
-        if cohort.identity.kind == PTBXL != self.cohort.kind:
-            raise InputError(
-                f"{self.path} was frozen on {self.cohort.title}; the seal on {cohort.identity.title} opens only for a "
-                "bundle that was frozen on it."
-            )
+        if resembles_ptbxl(fold_sizes(cohort.patients, cohort.folds)) and self.cohort.kind != PTBXL:
+            known = cohort.identity.folds.items() & self.cohort.folds.items()
+            if not known or cohort.identity.differs_from(self.cohort):
+                raise InputError(
+                    f"{self.path} was frozen on {self.cohort.title}; the seal on {cohort.source}, which has folds of "
+                    "PTB-XL, opens only for a bundle that was frozen on PTB-XL or on this very cohort."
+                )
         return replace(cohort, token=Token(self.sha256, self.files["plan.toml"], cohort.table_sha256))
 
     @cached_property

@@ -1,5 +1,6 @@
 """A study carried out: every stage that is not done yet, then the audit, the evaluation where it can be, the report."""
 
+import os
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -132,7 +133,9 @@ def _frozen_at(path: Path) -> Bundle:
 
 def _check_place(bundle: Bundle, directory: RunDirectory) -> None:
     """Raise where scoring would write over the bundle, the run that made one, or the results of another bundle."""
-    source, target = bundle.path.resolve(), directory.path.resolve()
+    source, target = (Path(os.path.realpath(place)) for place in (bundle.path, directory.path))
+    if RunDirectory(source.parent).ledger.exists():
+        source = source.parent  # the run around the bundle
     history = History.read(directory.ledger)
     made = bool(history.fitted) or set(history.bundles) - {bundle.sha256}
     if made or target == source or source in target.parents or target in source.parents:

@@ -257,6 +257,12 @@ def test_each_source_has_its_hash(run: Path, contents: RunContents, html: Read) 
             assert digest in titles
 
 
+def test_an_opened_seal_is_told(html: Read, changed: Callable[..., Read]) -> None:
+    said = "the plan opens the sealed fold of PTB-XL"
+    assert said not in html.texts["facts"]
+    assert said in changed(lambda plan: f"unsealed = true\n{plan}").texts["facts"]
+
+
 def test_every_artifact_bundle_and_result_has_its_hash(run: Path, contents: RunContents, html: Read) -> None:
     artifacts = {(row[0][0], row[1][0]): row[3][0] for row in html.cells["used"][1:]}
     made = {(place.parent.name, place.name): place for place in (run / "artifacts").glob("*/*")}

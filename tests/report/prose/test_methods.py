@@ -35,8 +35,17 @@ def with_plan(contents: RunContents, changed: Mapping[str, Any]) -> RunContents:
     return replace(contents, plan=Plan.model_validate(said))
 
 
+OPENED = {"unsealed": True}
+
+
 def section(contents: RunContents, heading: str) -> str:
     return dict(describe_methods(contents))[heading]
+
+
+def test_an_opened_seal_is_told(contents: RunContents) -> None:
+    said = "The plan opens the fold of PTB-XL that is otherwise sealed to a role that is used before the freeze."
+    told = (" ".join(text for _, text in describe_methods(each)) for each in (contents, with_plan(contents, OPENED)))
+    assert [said in text for text in told] == [False, True]
 
 
 def test_every_section_is_prose(contents: RunContents) -> None:
