@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from leadwise.report.numbers import Estimate, Named, cell, estimate, interval, listing, number, percent, sorted_by
 
 REAL = st.floats(-1e6, 1e6)
