@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from leadwise.policies.controls import CohortState
 
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
@@ -16,6 +15,7 @@ from leadwise.evaluators.scoring import score
 from leadwise.evaluators.statistics import lead_statistics
 from leadwise.leads import LEADS, lead_index
 from leadwise.policies.ccga import CCGA
+from leadwise.policies.cohort_state import CohortState
 from leadwise.policies.ecg_on_demand import ECGOnDemand
 from leadwise.policies.mga import MGA
 from leadwise.policies.observation import Observation

@@ -285,7 +285,7 @@ def test_a_bundle_that_lists_nothing_is_named(run: Path, tmp_path: Path) -> None
     (tmp_path / "bundle.json").write_text(json.dumps(facts | {"files": {}}))
     problems = verify(tmp_path)
     assert [problem.split("lists no ")[1] for problem in problems] == [
-        f"{kind}, which every bundle has." for kind in ("evaluators", "policies", "references", "plan.toml")
+        f"{kind}, which every bundle has." for kind in ("evaluators", "policies", "plan.toml")
     ]
 
 

@@ -1,4 +1,4 @@
-"""Does adaptive choice pay? The contrast D is the metric of an allocation minus that of a reference.
+"""The contrast D: the metric of an allocation minus that of a reference. Below zero, adaptive choice pays.
 
 Both arms are read by one evaluator, for any number of policies and evaluators; everything is paired. At each k, records
 with fewer than k leads, and those that lack a lead of a reference, are left out of all arms.

@@ -1,4 +1,4 @@
-"""Does the advantage survive a change of evaluator? The interaction I is D under one minus D under another."""
+"""The interaction I: D under one evaluator minus D under another. Above zero, adaptive choice pays less there."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

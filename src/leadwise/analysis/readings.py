@@ -1,4 +1,4 @@
-"""What evaluators make of leads on the records of a role: the one memory that a role's results are made from."""
+"""Readings: evaluators' probabilities on the records of a role, the one memory that its results are made from."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from leadwise.metrics import record_brier, record_nll
 
 
 class Readings:
-    """What evaluators make of leads on the records of a role: each distinct reading is computed once.
+    """Evaluators' probabilities on the records of a role; each distinct reading is made once.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.headroom import headroom_frame
 from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings
 from leadwise.analysis.splits import split_frame
@@ -22,7 +23,6 @@ from leadwise.evaluators.masks import CARDINALITIES
 from leadwise.leads import LEADS, LeadSet
 from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
-from leadwise.policies.oracle import headroom_frame
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.references import References, search_references
 from leadwise.run.bundle import write_bundle

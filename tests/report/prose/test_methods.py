@@ -116,9 +116,8 @@ def test_the_run_is_told(contents: RunContents) -> None:
     best = references[
         (references["evaluator"] == "controlled") & (references["k"] == 1) & (references["metric"] == "nll")
     ]
-    assert f"begin with {best['leads'].iloc[0]}, the best single lead of the controlled evaluator" in section(
-        contents, "Policies"
-    )
+    begins = f"begin with {best['leads'].iloc[0]}, the best single lead of the controlled evaluator"
+    assert begins in section(contents, "Policies")
     for sha256 in results["resamples"]["sha256"]:
         assert sha256 in section(contents, "Inference")
     freeze = section(contents, "What was frozen, and when")
