@@ -127,7 +127,7 @@ class References:
                 candidates.append((k, leads.bits, *values))
             table = pd.DataFrame(candidates, columns=["k", "bits", *MATCHED_METRICS])
             return cls(text_of_csv(rows[0]["evaluator"]), table, left_out)
-        except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError, csv.Error) as error:
             reason = str(error).removesuffix(".")
             raise InputError(f"{path} is not a table of references ({reason}); search them again.") from None
 

@@ -45,6 +45,11 @@ class Settings(Part):
         """Names of the plan's policies that it is made from."""
         return ()
 
+    @property
+    def needs_patterns(self) -> bool:
+        """Whether it is made for the leads that the records of the study have."""
+        return False
+
     def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
         """Amounts of work by unit, for roles of these sizes; a forecast times each unit by the kind's ``trials``.
 
@@ -80,10 +85,12 @@ class Registry(Generic[Made]):
         The group of entry points by which installed packages add kinds.
     home
         The package whose modules register ours; a kind's module has its name, as far as that is possible.
+    methods
+        What a kind must have beside ``Settings``.
     """
 
-    def __init__(self, what: str, group: str, home: str) -> None:
-        self.what, self.group, self.home = what, group, home
+    def __init__(self, what: str, group: str, home: str, methods: Sequence[str]) -> None:
+        self.what, self.group, self.home, self.methods = what, group, home, methods
         self._kinds: dict[str, Any] = {}
 
     def register(self, name: str) -> Callable[[Class], Class]:
@@ -104,16 +111,19 @@ class Registry(Generic[Made]):
     def find(self, name: str) -> Made:
         """The kind of a name, or the class that ``module:object`` names."""
         kind: Any = self._registered(name)
-        if kind is not None:
-            return kind
-        if ":" in name:
+        if kind is None and ":" in name:
             kind = self._imported(name)
-        elif name in self.names():
+        elif kind is None and name in self.names():
             kind = self._kinds.get(name) or self._added(name)
-        else:
+        elif kind is None:
             raise PlanError(f"'{one_line(name)}' is no kind of {self.what}; {right_one(name, self.names())}")
-        if not (isinstance(kind, type) and issubclass(getattr(kind, "Settings", object), BaseModel)):
-            raise InputError(f"{name} is no kind of {self.what}: it needs to be a class with 'Settings'.")
+        settings: Any = getattr(kind, "Settings", None)
+        sound = isinstance(kind, type) and isinstance(settings, type) and issubclass(settings, Settings)
+        if not (sound and all(callable(getattr(kind, method, None)) for method in self.methods)):
+            raise InputError(
+                f"{name} is no kind of {self.what}: it needs to be a class with 'Settings', which inherits from "
+                f"leadwise.registry.Settings, and {' and '.join(map(repr, self.methods))}."
+            )
         return cast(Made, kind)
 
     def _registered(self, name: str) -> Any:

@@ -4,12 +4,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
-from leadwise.study.stages import TABLES
 
 from leadwise.errors import InputError, LeadwiseError
 from leadwise.run.bundle import Bundle, pretrained_bundle
@@ -19,6 +19,7 @@ from leadwise.study.execute import evaluate_bundle
 from runs import PLAN
 
 POLICY = "leadwise policy 1"
+TABLES = ("splits", "evaluator_quality", "headroom", "seeds")
 
 
 @pytest.fixture
@@ -63,9 +64,38 @@ def test_a_missing_column_is_named(bundle: Path) -> None:
         check_complete(listed(bundle))
 
 
+NUMBERS, FINITE = "has something else than finite numbers in the column", [float("nan"), float("inf"), "0.5", "x", None]
+WRONG = {
+    **{("seeds", column, value): NUMBERS for column in ("epoch", "value") for value in ("x", float("inf"))},
+    **{("evaluator_quality", "value", value): NUMBERS for value in FINITE},
+    **{("headroom", column, value): NUMBERS for column in ("value", "k") for value in FINITE},
+    ("splits", "records", "x"): NUMBERS,
+    ("splits", "records", 1.5): NUMBERS,
+    ("splits", "prevalence_MI", "x"): NUMBERS,
+    ("seeds", "chosen", "x"): "has something else than true and false in the column",
+    ("headroom", "evaluator", 3): "has something else than text in the column",
+    **{(name, "role", "x"): "has the x role in its table" for name in TABLES},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_what_does_not_belong_into_a_table_is_named(bundle: Path, wrong: tuple[str, str, Any]) -> None:
+    name, column, value = wrong
+    (file,) = (bundle / "tables").glob(f"{name}.*")
+    if file.suffix == ".csv":
+        frame = pd.read_csv(file).astype({column: object})
+        frame.loc[0, column] = value
+        frame.to_csv(file, index=False)
+    else:
+        pd.read_parquet(file).assign(**{column: value}).to_parquet(file)
+    with pytest.raises(InputError, match=f"^{bundle} {WRONG[wrong]}.*{name}.*; take the bundle from its run again"):
+        check_complete(listed(bundle))
+
+
 def test_a_file_that_holds_another_evaluator_is_named(bundle: Path) -> None:
-    shutil.copyfile(bundle / "evaluators" / "controlled.safetensors", bundle / "evaluators" / "mask-robust.safetensors")
-    with pytest.raises(InputError, match="has controlled in the place of the evaluator mask-robust; take"):
+    evaluators = bundle / "evaluators"
+    shutil.copyfile(evaluators / "controlled.safetensors", evaluators / "controlled-unbalanced.safetensors")
+    with pytest.raises(InputError, match="has controlled in the place of the evaluator controlled-unbalanced; take"):
         check_complete(listed(bundle))
 
 
@@ -85,7 +115,11 @@ def test_a_file_that_holds_another_evaluator_is_named(bundle: Path) -> None:
         ),
         ("budgets = [2, 4]", "budgets = [2]", r"with budgets \[2, 4\], and the plan says \[2\]"),
         ("states = 120", "states = 130", "with states 120, and the plan says 130"),
-        ("budgets = [2, 4]", "budgets = [2, 4, 6]", "lacks references of the controlled evaluator for k = 6"),
+        (
+            "references = [1, 2, 4]",
+            "references = [1, 2, 4, 6]",
+            "lacks references of the controlled evaluator for k = 6",
+        ),
     ],
 )
 def test_another_plan_is_named(bundle: Path, before: str, after: str, said: str) -> None:

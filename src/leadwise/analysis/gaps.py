@@ -1,4 +1,4 @@
-"""The gap that is closed by training on the evaluator that reads: one policy's D beside that of one trained elsewhere."""
+"""The gap that training on the evaluator that reads closes: one policy's D beside that of one trained elsewhere."""
 
 from collections.abc import Iterable
 from typing import Any

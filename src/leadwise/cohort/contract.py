@@ -22,6 +22,6 @@ class CohortKind(Protocol):
         """The cohort in a directory."""
 
 
-COHORTS: Registry[type[CohortKind]] = Registry("cohort", "leadwise.cohorts", "leadwise.cohort")
+COHORTS: Registry[type[CohortKind]] = Registry("cohort", "leadwise.cohorts", "leadwise.cohort", ("read",))
 register_cohort = COHORTS.register
 list_cohorts = COHORTS.names

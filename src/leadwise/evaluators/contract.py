@@ -96,7 +96,9 @@ class SavedEvaluator(Evaluator, Protocol):
         """Write one file."""
 
 
-EVALUATORS: Registry[type[EvaluatorKind]] = Registry("evaluator", "leadwise.evaluators", "leadwise.evaluators")
+EVALUATORS: Registry[type[EvaluatorKind]] = Registry(
+    "evaluator", "leadwise.evaluators", "leadwise.evaluators", ("make", "load")
+)
 register_evaluator = EVALUATORS.register
 list_evaluators = EVALUATORS.names
 

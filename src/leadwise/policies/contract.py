@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import Complaints
@@ -27,7 +27,9 @@ class Policy(Protocol):
     - ``target``: the evaluator that it was trained on;
     - ``scores(observation) -> (n, 12)``, and ``scores_are_gains`` if they are predicted gains in NLL;
     - ``budget_agnostic``: that it does not look at the remaining budget, so one rollout serves all budgets;
-    - ``needs_ids``: that it needs the records' ids, as random leads for each record do; else it does not get them.
+    - ``needs_ids``: that it needs the records' ids, as random leads for each record do; else it does not get them;
+    - ``serve(available, budgets)``: to be told before a role is scored which leads its records have; it raises if it
+      cannot serve them.
     """
 
     @property
@@ -57,6 +59,8 @@ class Material:
     evaluators: Mapping[str, SavedEvaluator] = field(default_factory=dict)
     policies: Mapping[str, "SavedPolicy"] = field(default_factory=dict)
     """Those that its settings name."""
+    patterns: Bool[np.ndarray, "p 12"] | None = None
+    """The leads that records of the study have, whatever their role, each pattern once; if its settings need them."""
     directory: Path | None = None
     """Where readings are kept as they are made, and found again."""
 
@@ -104,7 +108,7 @@ class TrainedPolicy(SavedPolicy, Protocol):
         """Ranking of the leads, of which every record begins with the first that it has."""
 
 
-POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies")
+POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies", ("make", "load"))
 register_policy = POLICIES.register
 list_policies = POLICIES.names
 _ORACLES: dict[str, Callable[[Any, Records, int], Allocation]] = {}

@@ -50,7 +50,7 @@ class Rollout:
         if not len(records):
             raise InputError(f"There are no records in {records.name} to choose leads for.")
         self.policy, self.records = policy, records
-        self.ranking = None if policy.first_lead is None else _ranking(policy.first_lead)
+        self.ranking = None if policy.first_lead is None else ranking_of(policy.first_lead)
         self.statistics = lead_statistics(records)
         state = policy.state_evaluator
         self.scorer = None if state is None else (scorers or Scorers(records)).of(state)
@@ -144,7 +144,7 @@ def trained_on(policy: "Policy") -> str:
     return "" if target is None else evaluator_name(target)
 
 
-def _ranking(first_lead: Sequence[str | int]) -> list[int]:
+def ranking_of(first_lead: Sequence[str | int]) -> list[int]:
     """Indices of the given leads, and then of all, so that every record has one of them."""
     given = first_lead.split() if isinstance(first_lead, str) else first_lead
     return [*(lead_index(lead) if isinstance(lead, str) else int(lead) for lead in given), *range(len(LEADS))]

@@ -65,7 +65,7 @@ class Bundle:
                 raise ValueError(f"'{one_line(outside[0])}' leads out of the bundle")
         except FileNotFoundError:
             raise InputError(f"{self.path} is no frozen bundle: it has no {CONTENTS}.") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{contents} is damaged: {error}; take the bundle from the run again.") from None
 
     @classmethod
