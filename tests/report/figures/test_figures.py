@@ -1,8 +1,10 @@
 """Figures show the numbers of their frames, and a sentence where there are none."""
 
+import tomllib
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,40 +14,47 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
 
+from leadwise.findings.paper import published_numbers
 from leadwise.leads import LEADS
 from leadwise.report import figures
-from leadwise.report.figures import (
-    draw_figures,
-    plot_acquisition_loop,
-    plot_controlled_effects,
-    plot_cumulative_benefit,
-    plot_effect_quartiles,
-    plot_first_lead,
-    plot_headroom,
-    plot_interaction_rows,
-    plot_modal_sets,
-    plot_paired_contrasts,
-    plot_policy_contrasts,
-    plot_reliability,
-    plot_reliability_labels,
-    plot_sorted_effects,
-    plot_transfer,
-)
+from leadwise.report.figures import compositions, draw_figures
+from leadwise.report.figures.choices import plot_first_lead, plot_headroom, plot_modal_sets
+from leadwise.report.figures.composition import Shown
+from leadwise.report.figures.contrasts import plot_paired_contrasts, plot_policy_contrasts
+from leadwise.report.figures.diagrams import plot_acquisition_loop, plot_transfer
+from leadwise.report.figures.interactions import plot_interaction_rows
+from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
+from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
+from leadwise.run.plan import Plan, read_plan
 
 BUDGETS = (2, 3, 4, 6, 8)
-PUBLISHED = {"ECG-on-Demand": "ecg-on-demand", "MGA": "mga"}
+CELL = ["policy", "k", "metric"]
 
 
-def published(name: str) -> pd.DataFrame:
-    with (files("leadwise") / "published" / name).open(encoding="utf-8") as file:
-        frame = pd.read_csv(file)
-    return frame.assign(policy=frame["policy"].map(PUBLISHED), metric=frame["metric"].str.lower())
+def cells(table: str, column: str, **facts: str) -> pd.DataFrame:
+    """Published numbers of fold 8, one a cell, with their intervals where there are some."""
+    rows = published_numbers().query("fold == 8")
+    for name, value in {"table": table, **facts}.items():
+        rows = rows[rows[name] == value]
+    rows = rows[rows["policy"].isin(["ecg-on-demand", "mga"]) & (rows["column"] == column)]
+    rows = rows.sort_values("published_lo").drop_duplicates(CELL).sort_index()
+    names = {"published": column, "published_lo": "lo", "published_hi": "hi"}
+    return rows.rename(columns=names)[[*CELL, column, "lo", "hi"]]
+
+
+def published(evaluator: str = "strong", reference: str = "own") -> pd.DataFrame:
+    """The published interactions with both of their contrasts."""
+    frame = cells("interactions", "interaction", evaluator=evaluator, reference=reference)
+    for name in ("controlled", "strong"):
+        own = cells("contrasts", "delta", evaluator=name, reference_evaluator=name)
+        frame = frame.merge(own.rename(columns={"delta": f"d_{name}"}).drop(columns=["lo", "hi"]), on=CELL)
+    return frame
 
 
 def make_contrasts() -> pd.DataFrame:
     """The published contrasts, with plausible intervals, a made-up Strong-MGA, and rows that are no own contrasts."""
     rows = []
-    for each in published("interactions_fold8.csv").itertuples():
+    for each in published().itertuples():
         arms = [("controlled", each.policy, each.d_controlled), ("strong", each.policy, each.d_strong)]
         arms += [("strong", "strong-mga", 0.4 * each.d_strong)] if each.policy == "mga" else []
         for evaluator, policy, delta in arms:
@@ -60,14 +69,12 @@ def make_contrasts() -> pd.DataFrame:
 
 
 def make_interactions() -> pd.DataFrame:
-    frame = published("interactions_fold8.csv").rename(
-        columns={"d_controlled": "d_baseline", "d_strong": "d_evaluator"}
-    )
+    frame = published().rename(columns={"d_controlled": "d_baseline", "d_strong": "d_evaluator"})
     facts = {"role": "evaluation", "trained_on": "controlled", "baseline_evaluator": "controlled"}
     own = frame.assign(**facts, evaluator="strong", reference="own")
     kinds = [own, own.assign(reference="controlled", interaction=0.5 * own["interaction"])]
     kinds.append(own.assign(reference="strong", interaction=-own["interaction"]))
-    robust = published("mask_robust_interactions_fold8.csv")
+    robust = published("mask-robust", "controlled")
     kinds.append(robust.assign(**facts, evaluator="mask-robust", reference="controlled"))
     return pd.concat(kinds, ignore_index=True)
 
@@ -134,6 +141,11 @@ def make_results() -> dict[str, pd.DataFrame]:
 
 
 @pytest.fixture(scope="module")
+def plan() -> Plan:
+    return read_plan(Path(str(files("leadwise") / "studies" / "ptbxl.toml")))
+
+
+@pytest.fixture(scope="module")
 def results() -> dict[str, pd.DataFrame]:
     return make_results()
 
@@ -161,7 +173,6 @@ PANELS: dict[str, Callable[..., Axes]] = {
     "paired": lambda r, ax: plot_paired_contrasts(r("contrasts"), r("interactions"), ax),
     "interactions": lambda r, ax: plot_interaction_rows(r("interactions"), ax=ax),
     "policies": lambda r, ax: plot_policy_contrasts(r("contrasts"), ax=ax),
-    "controlled": lambda r, ax: plot_controlled_effects(r("contrasts"), ax=ax),
     "reliability": lambda r, ax: plot_reliability(r("reliability"), ax),
     "sorted": lambda r, ax: plot_sorted_effects(r("patient_effects"), ax),
     "quartiles": lambda r, ax: plot_effect_quartiles(r("patients"), ax),
@@ -228,7 +239,7 @@ def test_modal_sets_are_dots_bars_and_shares_of_every_policy(results: dict[str, 
 
 
 def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
-    results: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    results: dict[str, pd.DataFrame], plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As the paper letters them: (c) sets, (d) the oracle's first lead, (e) its headroom."""
     sets = results["modal_sets"]
@@ -236,11 +247,11 @@ def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
     drawn: list[Figure] = []
     write = figures._write
     monkeypatch.setattr(figures, "_write", lambda figure, *rest: (drawn.append(figure), write(figure, *rest)))
-    draw_figures(results | {"modal_sets": everyone}, tmp_path)
+    draw_figures(results | {"modal_sets": everyone}, plan, tmp_path)
     axes = {ax.get_title(loc="left")[:3]: ax for ax in drawn[0].axes}
     assert list(axes) == ["(a)", "(b)", "(c)", "(d)", "(e)"]
     labels = [tick.get_text() for tick in axes["(c)"].get_yticklabels()]
-    assert labels == ["ECG-on-Demand", "MGA", "CCGA", "mine"]
+    assert labels == ["ECG-on-Demand", "MGA", "CCGA"], "in the order of the plan, which has no other"
     assert "First lead of the oracle" in axes["(d)"].get_title(loc="left")
     assert "headroom" in axes["(e)"].get_title(loc="left")
 
@@ -268,7 +279,7 @@ def test_paired_contrasts_show_both_arms_and_the_interaction(metric: str, result
     ax = plot_paired_contrasts(
         results["contrasts"], results["interactions"], metric=metric, policies=["ecg-on-demand", "mga"]
     )
-    paper = published("interactions_fold8.csv").query("metric == @metric")
+    paper = published().query("metric == @metric")
     for arm, column in (("controlled", "d_controlled"), ("strong", "d_strong")):
         assert drawn_points(ax, f"{arm} evaluator")[:, 0].tolist() == pytest.approx(paper[column].tolist())
     bounds = segments(ax)[0][:, :, 0]
@@ -285,7 +296,8 @@ def test_paired_contrasts_show_both_arms_and_the_interaction(metric: str, result
 def test_paired_contrasts_keep_rows_that_one_metric_lacks(results: dict[str, pd.DataFrame]) -> None:
     contrasts = results["contrasts"]
     fewer = contrasts[(contrasts["metric"] != "ece") | (contrasts["k"] == 4)]
-    ax = plot_paired_contrasts(fewer, results["interactions"].iloc[:0], metric="ece")
+    none = results["interactions"].iloc[:0]
+    ax = plot_paired_contrasts(fewer, none, metric="ece", baseline="controlled", evaluator="strong")
     assert len(ax.get_yticks()) == 15
     assert len(drawn_points(ax, "strong evaluator")) == 3
     assert "+" not in words(ax), "without interactions the column is empty"
@@ -295,14 +307,14 @@ def test_paired_contrasts_of_any_two_evaluators(results: dict[str, pd.DataFrame]
     names = {"controlled": "mine", "strong": "yours"}
     contrasts = results["contrasts"].replace({"evaluator": names, "reference_evaluator": names})
     ax = plot_paired_contrasts(contrasts, results["interactions"], baseline="mine", evaluator="yours")
-    assert len(drawn_points(ax, "mine evaluator")) == 10
+    assert len(drawn_points(ax, "evaluator mine")) == 10
 
 
 def test_interaction_rows_are_four_by_five(results: dict[str, pd.DataFrame]) -> None:
     ax = plot_interaction_rows(results["interactions"], policy="mga")
     mesh = next(each for each in ax.collections if isinstance(each, QuadMesh))
-    own = published("interactions_fold8.csv").query("policy == 'mga' and metric == 'nll'")["interaction"].to_numpy()
-    robust = published("mask_robust_interactions_fold8.csv").query("policy == 'mga' and metric == 'nll'")
+    own = published().query("policy == 'mga' and metric == 'nll'")["interaction"].to_numpy()
+    robust = published("mask-robust", "controlled").query("policy == 'mga' and metric == 'nll'")
     expected = np.stack([own, 0.5 * own, -own, robust["interaction"].to_numpy()])
     np.testing.assert_allclose(np.ma.filled(mesh.get_array(), np.nan).reshape(4, 5), expected)
     assert [label.get_text() for label in ax.get_xticklabels()] == [str(k) for k in BUDGETS]
@@ -318,8 +330,8 @@ def test_interaction_rows_leave_out_what_is_missing(results: dict[str, pd.DataFr
 
 
 def test_policy_contrasts_equal_the_deltas(results: dict[str, pd.DataFrame]) -> None:
-    ax = plot_policy_contrasts(results["contrasts"], metric="brier")
-    paper = published("interactions_fold8.csv").query("metric == 'brier'")
+    ax = plot_policy_contrasts(results["contrasts"], "strong", "brier")
+    paper = published().query("metric == 'brier'")
     mga = paper.query("policy == 'mga'")["d_strong"].to_numpy()
     assert drawn_points(ax, "MGA")[:, 1] == pytest.approx(mga)
     assert drawn_points(ax, "Strong-MGA")[:, 1] == pytest.approx(0.4 * mga)
@@ -331,15 +343,15 @@ def test_policy_contrasts_equal_the_deltas(results: dict[str, pd.DataFrame]) -> 
 
 def test_controlled_effects_show_every_policy(results: dict[str, pd.DataFrame]) -> None:
     named = results["contrasts"].replace({"policy": {"mga": "my own policy"}})
-    ax = plot_controlled_effects(named, "ece")
-    paper = published("interactions_fold8.csv").query("metric == 'ece' and policy == 'mga'")
+    ax = plot_policy_contrasts(named, "controlled", "ece")
+    paper = published().query("metric == 'ece' and policy == 'mga'")
     assert drawn_points(ax, "my own policy")[:, 1] == pytest.approx(paper["d_controlled"].to_numpy())
     assert len(drawn_points(ax, "ECG-on-Demand")) == 5
 
 
 def test_the_audit_role_stands_in_for_the_evaluation(results: dict[str, pd.DataFrame]) -> None:
     contrasts = results["contrasts"]
-    ax = plot_policy_contrasts(contrasts[contrasts["role"] == "audit"])
+    ax = plot_policy_contrasts(contrasts[contrasts["role"] == "audit"], "strong")
     assert "audit role" in words(ax)
     assert (drawn_points(ax, "MGA")[:, 1] == 9.0).all()
 
@@ -398,13 +410,14 @@ def test_cumulative_benefit_ends_at_the_mean(results: dict[str, pd.DataFrame]) -
 
 
 def test_files_are_whole_accessible_and_the_same_every_time(
-    results: dict[str, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: dict[str, pd.DataFrame], plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "_FIGURES", {name: figures._FIGURES[name] for name in ("figure3", "patients")})
-    written = draw_figures(results, tmp_path / "once")
+    two = [each for each in compositions() if each.name in ("figure3", "patients")]
+    monkeypatch.setattr(figures, "compositions", lambda: two)
+    written = draw_figures(results, plan, tmp_path / "once")
     assert sorted(written) == ["figure3.pdf", "figure3.svg", "patients.pdf", "patients.svg"]
     assert sorted(path.name for path in (tmp_path / "once").iterdir()) == sorted(written)
-    again = draw_figures(results, tmp_path / "twice")
+    again = draw_figures(results, plan, tmp_path / "twice")
     for name, path in written.items():
         assert path.read_bytes() == again[name].read_bytes()
     assert written["patients.pdf"].read_bytes().startswith(b"%PDF")
@@ -420,19 +433,38 @@ def test_files_are_whole_accessible_and_the_same_every_time(
     assert len(ids) == len(set(ids)), "figures may stand on one page"
 
 
-def test_every_figure_is_drawn_from_a_full_run(results: dict[str, pd.DataFrame]) -> None:
-    shown = figures._Shown.of(results)
-    for name, (compose, _, _) in figures._FIGURES.items():
-        panels = compose(shown).axes
+def test_every_figure_is_drawn_from_a_full_run(results: dict[str, pd.DataFrame], plan: Plan) -> None:
+    shown = Shown(results, plan)
+    for each in compositions():
+        panels = each.compose(shown).axes
         assert panels
-        assert not [words(ax) for ax in panels if "No rows" in words(ax)], name
+        assert not [words(ax) for ax in panels if "No rows" in words(ax)], each.name
+        assert "{" not in each.described(shown)
 
 
-def test_a_run_without_results_still_has_all_files(tmp_path: Path) -> None:
-    written = draw_figures({}, tmp_path)
-    names = ("figure1", "figure2", "figure3", "reliability", "patients", "controlled")
-    assert set(written) == {f"{name}.{suffix}" for name in names for suffix in ("svg", "pdf")}
+def test_a_run_without_results_still_has_all_files(plan: Plan, tmp_path: Path) -> None:
+    written = draw_figures({}, plan, tmp_path)
+    assert set(written) == {f"{each.name}.{suffix}" for each in compositions() for suffix in ("svg", "pdf")}
     assert all(path.stat().st_size for path in written.values())
+
+
+def renamed(names: dict[str, str], without: tuple[str, ...] = ()) -> Plan:
+    """The published plan with other names, and without some of its tables."""
+
+    def walk(said: Any) -> Any:
+        if isinstance(said, dict):
+            return {names.get(key, key): walk(value) for key, value in said.items()}
+        if isinstance(said, list):
+            return [walk(each) for each in said]
+        return names.get(said, said) if isinstance(said, str) else said
+
+    said = tomllib.loads((files("leadwise") / "studies" / "ptbxl.toml").read_text(encoding="utf-8"))
+    kinds = {table: {name: each["kind"] for name, each in said[table].items()} for table in ("evaluators", "policies")}
+    other = {key: value for key, value in walk(said).items() if key not in without}
+    for table, of in kinds.items():  # a kind keeps its name
+        for name, kind in of.items():
+            other[table][names.get(name, name)]["kind"] = kind
+    return Plan.model_validate(other)
 
 
 def test_a_run_of_others_shows_its_own_evaluators_policies_and_budget(results: dict[str, pd.DataFrame]) -> None:
@@ -443,7 +475,15 @@ def test_a_run_of_others_shows_its_own_evaluators_policies_and_budget(results: d
     }
     theirs["reliability"] = theirs["reliability"].assign(k=3)
     theirs["references"] = pd.DataFrame([{"evaluator": "mine", "metric": "nll", "k": 1, "leads": "V6"}])
-    shown = figures._Shown.of(theirs)
+    shown = Shown(theirs, renamed(names))
     assert (shown.baseline, shown.evaluator, shown.first_lead) == ("mine", "yours", "V6")
-    for name, (compose, _, _) in figures._FIGURES.items():
-        assert not [words(ax) for ax in compose(shown).axes if "No rows" in words(ax)], name
+    for each in compositions():
+        assert not [words(ax) for ax in each.compose(shown).axes if "No rows" in words(ax)], each.name
+
+
+def test_a_plan_that_compares_nothing_has_figures_of_its_contrasts(results: dict[str, pd.DataFrame]) -> None:
+    shown = Shown(results, renamed({}, without=("interactions", "pairs", "hypotheses")))
+    for each in compositions():
+        said = " ".join(map(words, each.compose(shown).axes))
+        assert ": I in" not in said, each.name
+        assert "10³ · I" not in said, each.name

@@ -1,9 +1,9 @@
-"""Sides of zero, and how many lie there."""
+"""Cells are counted by the side of zero that they lie on, and named where they are few."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, MISSING, NO_INTERVAL, Found, side
+from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, MISSING, NO_INTERVAL, Found
 from leadwise.findings.question import Cell
 from leadwise.report.prose.words import FEW, names, share, tally
 
@@ -13,32 +13,6 @@ SIDES[NO_INTERVAL] = Found(1.0)
 
 def cell(change: Found, k: int = 4, policy: str = "mga", metric: str = "nll") -> Cell:
     return Cell(policy, k, metric, MISSING, MISSING, change, MISSING)
-
-
-@given(st.floats(-1, 1), st.floats(0, 1))
-def test_a_side_is_that_of_the_whole_interval(low: float, width: float) -> None:
-    high = low + width
-    found = side(Found((low + high) / 2, low, high))
-    assert (found == ABOVE) == (low > 0)
-    assert (found == BELOW) == (high < 0)
-    assert (found == INCLUDES) == (low <= 0 <= high)
-
-
-def test_no_interval_is_on_no_side() -> None:
-    assert side(MISSING) == side(Found(3.0)) == side(Found(3.0, lo=1.0)) == NO_INTERVAL
-
-
-def test_reversals_are_of_point_estimates_and_ordered_ones_of_intervals() -> None:
-    advantage, loss = SIDES[BELOW], SIDES[ABOVE]
-    there = cell(MISSING)._replace(before=advantage, after=loss)
-    assert (there.reverses, there.reverses_back, there.ordered) == (True, False, True)
-    back = there._replace(before=loss, after=advantage)
-    assert (back.reverses, back.reverses_back, back.ordered) == (False, True, True)
-    vague = there._replace(after=SIDES[INCLUDES])
-    assert (vague.reverses, vague.ordered) == (True, False)
-    for tie in (there._replace(before=Found(0.0, -1.0, 1.0)), there._replace(after=Found(0.0, -1.0, 1.0))):
-        assert (tie.reverses, tie.reverses_back, tie.ordered) == (False, False, False)
-    assert not cell(MISSING).reverses
 
 
 @given(st.lists(st.sampled_from(sorted(SIDES)), min_size=1, max_size=9))

@@ -245,7 +245,9 @@ def test_levels_are_those_of_the_plan(contents: RunContents, tables: dict[str, R
         level="secondary", quantity="interaction", policies=["mga", "ecg-on-demand"], budgets=[2], **facts
     )
     plan = contents.plan.model_copy(update={"hypotheses": [first, later]})
-    frame = next(t.frame for t in report_tables(replace(contents, plan=plan)) if t.name == "interactions")
+    made = {table.name: table for table in report_tables(replace(contents, plan=plan))}
+    assert [name for name, table in made.items() if table.status == "primary"] == ["interactions"]
+    frame = made["interactions"].frame
     levels = frame.groupby(["policy", "k", "metric"])["level"].unique().map(list).to_dict()
     assert levels.pop(("MGA", 2, "NLL")) == ["primary"]
     assert levels.pop(("ECG-on-Demand", 2, "NLL")) == ["secondary"]

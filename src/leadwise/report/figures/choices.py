@@ -109,12 +109,7 @@ def plot_first_lead(headroom: pd.DataFrame, ax: Axes | None = None, evaluator: s
     most = share == share.max()
     bars = ax.bar(range(len(LEADS)), share, color=[VERMILLION if each else PALE for each in most], width=0.7)
     ax.bar_label(bars, [f"{100 * each:.0f}" for each in share], fontsize=SMALL, color=INK, padding=1)
-    dress(
-        ax,
-        f"First lead of the oracle: not deployable\n{evaluator_title(evaluator)}, {role} role",
-        "",
-        "records (%)",
-    )
+    dress(ax, f"First lead of the oracle: not deployable\n{evaluator_title(evaluator)}, {role} role", "", "records (%)")
     ax.set_xticks(range(len(LEADS)), LEADS)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=""))
     ax.margins(x=0.02, y=0.12)

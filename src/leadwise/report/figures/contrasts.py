@@ -101,7 +101,8 @@ def _draw_arms(ax: Axes, drawn: pd.DataFrame, rows: list[_Row], baseline: str, e
     arms += [(evaluator, 0.13, VERMILLION, "white", "s")] if evaluator != baseline else []
     for name, shift, colour, face, marker in arms:
         arm = rows_of(drawn, evaluator=name)
-        arm = arm[[key in place for key in zip(arm["policy"], arm["k"], strict=True)]]
+        shown = [key in place for key in zip(arm["policy"], arm["k"], strict=True)]
+        arm = arm[np.array(shown, dtype=bool)]
         keys = list(zip(arm["policy"], arm["k"], strict=True))
         y = np.array([place[key] for key in keys]) + shift
         ax.hlines(y, arm["lo"], arm["hi"], colors=colour, linewidths=1.0, zorder=3)

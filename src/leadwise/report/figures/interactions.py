@@ -133,9 +133,10 @@ FIGURES = (
     Composition(
         30,
         "figure3",
-        "Interactions as reference and evaluator vary, and contrasts of policies",
-        "Interactions I in NLL of the studied policies over budgets, a row for each evaluator and reference; NLL and "
-        "Brier contrasts of policies under {evaluator} with 95% intervals. Negative D favours adaptation.",
+        "Contrasts of policies, and interactions as reference and evaluator vary",
+        "NLL and Brier contrasts of policies under {evaluator} with 95% intervals; where the plan compares evaluators, "
+        "interactions I in NLL over budgets beside them, a row for each evaluator and reference. Negative D favours "
+        "adaptation.",
         _figure,
     ),
 )

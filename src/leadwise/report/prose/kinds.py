@@ -6,16 +6,11 @@ A template begins in the middle of a sentence, after the name of what it tells o
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-from leadwise.evaluators.masks import CARDINALITIES
-from leadwise.evaluators.statistics import STATISTICS
-from leadwise.policies.learned import VALIDATION_SHARE
 from leadwise.report.names import spoken, the_evaluator
-from leadwise.report.numbers import listing, number, percent, several
+from leadwise.report.numbers import listing
+from leadwise.report.prose.templates import templates
 from leadwise.run.plan import EvaluatorPlan, Plan, PolicyPlan
 
 
@@ -37,24 +32,10 @@ def _texts(
         first = seen.setdefault(each.kind, name)
         like = {} if first == name else {"like": planned[first].settings, "like_name": called(first)}
         facts = {"kind": each.kind, "plan": plan, "settings": each.settings, "name": called(name), **like}
-        known = f"{what}/{each.kind}.j2" in _templates().list_templates()
-        template = _templates().get_template(f"{what}/{each.kind}.j2" if known else "other.j2")
+        facts["said"] = _said(each.settings)
+        template = templates().select_template([f"kinds/{what}/{each.kind}.j2", "kinds/other.j2"])
         text = " ".join(template.render(facts).split())
         yield name, f"{text[0].upper()}{text[1:]}" if called is the_evaluator else text  # a policy's name stays
-
-
-@cache
-def _templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("leadwise.report", "prose/kinds"),
-        autoescape=select_autoescape(default=False),  # the page escapes the paragraph as a whole
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-    environment.filters |= {"listing": listing, "number": number, "percent": percent, "several": several}
-    environment.filters |= {"spoken": spoken, "the_evaluator": the_evaluator, "said": _said}
-    environment.globals |= {"statistics": STATISTICS, "sizes": CARDINALITIES, "validation_share": VALIDATION_SHARE}
-    return environment
 
 
 def _said(settings: Any) -> str:

@@ -4,15 +4,7 @@ from collections.abc import Iterator
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.report.names import spoken
-from leadwise.report.tables.view import (
-    INTERVAL,
-    NEGATIVE,
-    ReportTable,
-    View,
-    exploratory,
-    pivoted,
-    same,
-)
+from leadwise.report.tables.view import INTERVAL, NEGATIVE, ReportTable, View, exploratory, pivoted, same
 
 PLACE = 80
 _SOURCE = ["calibration"]
