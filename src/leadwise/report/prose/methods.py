@@ -50,6 +50,7 @@ def _facts(contents: RunContents) -> dict[str, Any]:
         "roles": [(role, int(row.records), int(row.patients)) for role, row in splits.items() if role in plan.roles],
         "labels": labels,
         "evaluators": list(evaluator_texts(plan)),
+        "parameters": {row.evaluator: int(row.parameters) for row in rows("evaluators") if not pd.isna(row.parameters)},
         "policies": list(policy_texts(plan)),
         "left_out": [f"{number(count)} of the {role} role at k = {k}" for (role, k), count in left_out.items()],
         "tried": [f"{number(sizes[k])} sets at k = {k}" for k in sorted(sizes)],
