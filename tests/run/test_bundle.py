@@ -15,7 +15,6 @@ from leadwise.run.plan import read_plan
 from leadwise.store import file_sha256
 from leadwise.study.execute import find_plan
 
-
 PLAN = """
 title = "mine"
 budgets = [2]
