@@ -1,5 +1,6 @@
 """The documents: what their code looks at, and that the numbers in their sentences are those of the tables."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -45,3 +46,23 @@ def test_results_tell_that_four_adaptive_leads_beat_twelve() -> None:
     (twelve,) = of_all.loc[of_all["leads"].str.count(" ") == 11, "value"]
     assert four < twelve
     assert f"NLL {told(four)} with ECG-on-Demand's four against {told(twelve)}" in text
+
+
+# the architecture ----------------------------------------------------------------------------------------------------
+
+PACKAGE = ROOT / "src" / "leadwise"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def test_the_architecture_names_every_file_once_and_no_other() -> None:
+    named = re.findall(r"^\| `([\w/]+\.py)` \|", ARCHITECTURE, re.MULTILINE)
+    assert sorted(named) == sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("place", sorted(set(re.findall(r"`([\w/]+\.py:[\w.]+)`", ARCHITECTURE))))
+def test_the_way_of_a_record_goes_over_functions_that_exist(place: str) -> None:
+    file, _, name = place.partition(":")
+    body = ast.parse((PACKAGE / file).read_text()).body
+    for step in name.split("."):
+        (found,) = [each for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == step]
+        body = found.body
