@@ -62,7 +62,7 @@ def _check_pictures_place(out: Path) -> None:
 
 
 def _print_check(cohort: "Cohort", result: dict[str, Any]) -> None:
-    from leadwise.cohort.check import ZERO
+    from leadwise.cohort.census import ZERO
 
     counts = f"{result['records']:,} records of {result['patients']:,} patients"
     print(f"{cohort.source}: {result['cohort']}, {counts}")

@@ -71,7 +71,7 @@ def _place(row: dict[str, Any], metric: str) -> tuple[str, str]:
 
 def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, Any]:
     """What `references` prints, as data."""
-    from leadwise.cohort.ptbxl import read_ptbxl
+    from leadwise.cohort.contract import COHORTS
     from leadwise.leads import LeadSet
     from leadwise.references import MATCHED_METRICS, search_references
     from leadwise.run.bundle import shipped_references
@@ -80,7 +80,7 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
     from leadwise.study.fitting import make_evaluator
 
     study = read_plan(find_plan(plan or "ptbxl"))
-    whole = read_ptbxl(cohort, study.cohort_roles())
+    whole = COHORTS.find(study.cohort.kind).read(study.cohort.settings, cohort, study.cohort_roles())
     fitted = make_evaluator(study, evaluator, whole)
     records = whole["selection"]
     searched = shipped_references(fitted, records)

@@ -190,4 +190,4 @@ def test_a_kind_that_nobody_knows_is_told_by_its_settings(contents: RunContents)
     stranger = entry.model_copy(update={"kind": "mine:Policy"})
     plan = contents.plan.model_copy(update={"policies": {"mine": stranger}})
     text = section(replace(contents, plan=plan), "Policies")
-    assert "mine is of the kind mine:Policy, which this program did not bring along; its settings are target" in text
+    assert "mine is of the kind mine:Policy; its settings are target" in text
