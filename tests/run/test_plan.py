@@ -123,7 +123,7 @@ def test_what_is_sound_is_read(tmp_path: Path) -> None:
 
 def test_a_plan_may_be_small(tmp_path: Path) -> None:
     """One evaluator, one policy, nothing that is compared: what is looked at closely is all there is."""
-    small = {key: REMOVE for key in ("interactions", "pairs", "hypotheses", "roles", "bootstrap")}
+    small = dict.fromkeys(("interactions", "pairs", "hypotheses", "roles", "bootstrap"), REMOVE)
     small |= {"evaluators": {"e": {"kind": "logistic"}}, "policies": {"p": {"kind": "random-subset"}}}
     plan = read_plan(plan_with(tmp_path / "plan.toml", small))
     assert (plan.readers, plan.studied, plan.interactions, plan.pairs) == ([], ["p"], [], [])
@@ -151,7 +151,7 @@ def test_where_policies_begin(tmp_path: Path, said: Any, of: str | None) -> None
 
 def test_the_evaluator_of_the_first_lead_is_only_asked_where_a_policy_has_one(tmp_path: Path) -> None:
     changes = {"policies": {"any": {"kind": "random-subset"}}, "evaluators/light/references": [2, 4]}
-    changes |= {key: REMOVE for key in ("interactions", "pairs", "hypotheses")}
+    changes |= dict.fromkeys(("interactions", "pairs", "hypotheses"), REMOVE)
     assert read_plan(plan_with(tmp_path / "plan.toml", changes)).first_lead_of == "light"
 
 

@@ -105,8 +105,8 @@ class MaskedResNet:
         """Steps of training on crops and on whole records, and readings."""
         import numpy as np
 
-        from leadwise.evaluators.masked_resnet.training import Training
         from leadwise.evaluators.devices import keep_freed_memory
+        from leadwise.evaluators.masked_resnet.training import Training
         from leadwise.evaluators.masks import frozen_masks
         from leadwise.evaluators.scoring import score
 

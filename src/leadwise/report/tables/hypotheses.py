@@ -14,7 +14,8 @@ def tables(view: View) -> Iterator[ReportTable]:
     rows = view.rows("hypotheses")
     single = rows[rows["cells"] == 1] if len(rows) else rows
     policies = single.get("policies", pd.Series(dtype=str)).str.split()
-    place = {"policy": policies.str[0], "versus": policies.str[1].astype(object).fillna(""), "metric": single.get("metrics")}
+    versus = policies.str[1].astype(object).fillna("")
+    place = {"policy": policies.str[0], "versus": versus, "metric": single.get("metrics")}
     place |= {"k": pd.to_numeric(single.get("budgets", policies))}
     said = view.cells(single.assign(**place))
     columns = same("number", "role", "level", "quantity", "policies", "evaluator", "baseline")
