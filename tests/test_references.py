@@ -605,6 +605,7 @@ def test_missing_leads_survive_a_file(cohort: Cohort, controlled: LogisticEvalua
     [
         "",
         "a,b\n1,2\n",
+        "\0" * 200_000,
         "evaluator,k,left_out,leads,nll,brier,ece\n",
         "evaluator,k,left_out,leads,nll,brier,ece\na,1,0,X,1,1,1\n",
         *(

@@ -150,9 +150,8 @@ def test_what_is_no_kind(registry, name: str) -> None:
 
 
 def test_entry_points_that_lead_nowhere(registry, home: Path) -> None:
-    install(
-        home, registry.group, gone="of_a_stranger:Gone", broken="broken_by_a_stranger:Mine", bare="of_a_stranger:Bare"
-    )
+    points = {"gone": "of_a_stranger:Gone", "broken": "broken_by_a_stranger:Mine", "bare": "of_a_stranger:Bare"}
+    install(home, registry.group, **points)
     for name, sentence in {
         "gone": "gone of of_a_stranger:Gone cannot be imported: module 'of_a_stranger' has no attribute 'Gone'.",
         "broken": "broken of broken_by_a_stranger:Mine cannot be imported: no luck today.",

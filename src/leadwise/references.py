@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, LeadwiseError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import Evaluator, evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import CLINICAL_SETS, LeadSet, bits_masks, lead_names, mask_bits, subsets
 from leadwise.metrics import CLIP, Labels, bin_of
@@ -127,7 +127,7 @@ class References:
                 candidates.append((k, leads.bits, *values))
             table = pd.DataFrame(candidates, columns=["k", "bits", *MATCHED_METRICS])
             return cls(text_of_csv(rows[0]["evaluator"]), table, left_out)
-        except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError, LeadwiseError, csv.Error) as error:
             reason = str(error).removesuffix(".")
             raise InputError(f"{path} is not a table of references ({reason}); search them again.") from None
 
@@ -191,7 +191,7 @@ def by_evaluator(references: Several) -> dict[str, References]:
 
 
 def search_references(
-    evaluator: Any, records: Records, budgets: Sequence[int] = BUDGETS, ledger: str | Path | None = None
+    evaluator: Evaluator, records: Records, budgets: Sequence[int] = BUDGETS, ledger: str | Path | None = None
 ) -> References:
     """Score every lead set of every budget on ``records``.
 
@@ -223,7 +223,7 @@ def search_references(
     return References(evaluator_name(evaluator), pd.DataFrame(rows, columns=["k", "bits", *MATCHED_METRICS]), left_out)
 
 
-def quick_metrics(evaluator: Any, records: Records, leads: LeadSet) -> dict[str, float]:
+def quick_metrics(evaluator: Evaluator, records: Records, leads: LeadSet) -> dict[str, float]:
     """Metrics of one lead set without a search.
 
     There are none under an evaluator that takes its time, which reads one lead set after the other, nor where a record
@@ -300,7 +300,7 @@ def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Rec
 class _Ledger:
     """Finished lead sets on disk, a line each."""
 
-    def __init__(self, path: Path, evaluator: Any, records: Records) -> None:
+    def __init__(self, path: Path, evaluator: Evaluator, records: Records) -> None:
         self.path = path
         self.values: dict[int, list[float]] = {}
         head = {

@@ -45,6 +45,11 @@ class Settings(Part):
         """Names of the plan's policies that it is made from."""
         return ()
 
+    @property
+    def needs_patterns(self) -> bool:
+        """Whether it is made for the leads that the records of the study have."""
+        return False
+
     def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
         """Amounts of work by unit, for roles of these sizes; a forecast times each unit by the kind's ``trials``.
 

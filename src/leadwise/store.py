@@ -40,7 +40,7 @@ def changed_files(directory: Path, hashes: Mapping[str, str], *lists: str) -> li
     ``hashes`` are SHA-256 by path within the directory; ``lists``, the files that say so, may lie there too.
     """
     problems = differing_files(directory, hashes)
-    present = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file()}
+    present = {str(file.relative_to(directory)) for file in directory.rglob("*") if file.is_file() or file.is_symlink()}
     return problems + [f"{directory / name} was added later." for name in sorted(present - {*hashes, *lists})]
 
 
@@ -66,7 +66,8 @@ def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
 def lies_within(directory: Path, name: str) -> bool:
     """Whether a path leads to a place within a directory, links followed."""
     try:
-        return (directory / name).resolve().is_relative_to(directory.resolve())
+        # unlike Path.resolve, this lets a link that leads to itself be; whoever reads it meets an error of the system
+        return Path(os.path.realpath(directory / name)).is_relative_to(os.path.realpath(directory))
     except (ValueError, OSError):  # no path at all
         return False
 

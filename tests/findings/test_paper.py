@@ -543,6 +543,6 @@ def test_the_analysis_calls_things_as_they_are_looked_up(analysed: Results) -> N
 def test_the_analysis_decides_the_claims_of_its_budget(analysed: Results) -> None:
     roles = {"audit": [8, 9]}
     of_budget = [claim for claim in read_claims() if {k for each in claim.statements for k in each.budgets} == {4}]
-    needed = {claim.text: len({p[:2] + p[4:] for each in claim.statements for p in each.places}) for claim in of_budget}
+    needed = {claim.text: len({p[:3] + p[5:] for each in claim.statements for p in each.places}) for claim in of_budget}
     cells = claims_frame(analysed, roles).set_index("claim")["cells"]
     assert cells[list(needed)].to_dict() == needed

@@ -150,4 +150,4 @@ def mixture(records: Records) -> Records:
     """The same records, their leads mixed so that some are nearly the same."""
     weights = np.random.default_rng(9).standard_normal((12, 5)) @ np.random.default_rng(8).standard_normal((5, 12))
     mixed = np.einsum("ij,njt->nit", weights / 6, records.signals[:].astype(np.float64))
-    return Cohort.of(records, np.clip(mixed, -32767, 32767)).records
+    return Cohort.of(records, np.clip(mixed, -32767, 32767).astype(np.int16)).records

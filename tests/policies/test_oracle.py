@@ -3,18 +3,16 @@
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.coverage import Reader, records_of, varied_records
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, SealedRole
 from leadwise.evaluators.scoring import score
-from leadwise.leads import LEADS, subsets
+from leadwise.leads import subsets
 from leadwise.metrics import record_nll
 from leadwise.policies.contract import list_oracles
-from leadwise.policies.oracle import exhaustive_oracle, greedy_oracle, headroom_frame
-from leadwise.references import search_references
+from leadwise.policies.oracle import exhaustive_oracle, greedy_oracle
 
 ORACLES = {"exhaustive": exhaustive_oracle, "greedy": greedy_oracle}
 
@@ -136,9 +134,6 @@ def test_a_sealed_role_is_not_looked_at(records: Records, name: str) -> None:
         ORACLES[name](Reader("first"), sealed, 2)
     with pytest.raises(SealedRole, match="The labels of the whole cohort cannot be read"):
         ORACLES[name](Indifferent(), sealed, 2)
-    references = search_references(Reader("first"), records, budgets=[2])
-    with pytest.raises(SealedRole):
-        headroom_frame(Reader("first"), sealed, references, [2])
 
 
 @pytest.mark.parametrize("name", sorted(ORACLES))
@@ -161,43 +156,3 @@ def test_an_evaluator_for_other_labels(records: Records, name: str) -> None:
 def test_no_records(records: Records, name: str) -> None:
     with pytest.raises(InputError, match="a selection of the whole cohort"):
         ORACLES[name](Reader("first"), records.select(slice(0, 0)), 2)
-
-
-# headroom ------------------------------------------------------------------------------------------------------------
-
-
-def value(frame: pd.DataFrame, statistic: str, k: int) -> float:
-    found = frame[(frame["statistic"] == statistic) & (frame["k"] == k)]
-    assert len(found) == 1
-    return float(found["value"].iloc[0])
-
-
-@pytest.mark.parametrize("which", ["records", "poor"])
-def test_headroom(which: str, request: pytest.FixtureRequest) -> None:
-    records = request.getfixturevalue(which)
-    budgets = [1, 2, 3, 5] if which == "records" else [3, 4]  # no lead is in all of the poor records
-    references = search_references(Reader("first"), records, budgets=budgets)
-    frame = headroom_frame(Reader("first"), records, references, budgets)
-    assert list(frame.columns) == ["role", "evaluator", "statistic", "k", "label", "value", "deployable"]
-    assert set(frame["role"]) == {"audit"}
-    assert set(frame["evaluator"]) == {"first"}
-    assert set(frame.loc[frame["deployable"], "statistic"]) == {"fixed"}
-    for k in budgets:
-        kept = records.select(records.available.sum(axis=1) >= k)
-        best = references.best("nll", k)
-        fixed = losses(kept, np.tile(best.mask, (len(kept), 1))).mean()
-        assert value(frame, "fixed", k) == pytest.approx(fixed, abs=1e-12)
-        assert frame.loc[(frame["statistic"] == "fixed") & (frame["k"] == k), "label"].tolist() == [str(best)]
-        greedy = losses(kept, greedy_oracle(Reader("first"), kept, k).masks).mean()
-        assert value(frame, "oracle", k) == pytest.approx(greedy, abs=1e-12)
-        assert greedy < fixed
-        if k <= 4:
-            exhaustive = losses(kept, exhaustive_oracle(Reader("first"), kept, k).masks).mean()
-            assert value(frame, "exhaustive oracle", k) == pytest.approx(exhaustive, abs=1e-12)
-            assert exhaustive <= greedy
-    assert frame.loc[frame["statistic"] == "exhaustive oracle", "k"].tolist() == [k for k in budgets if k <= 4]
-    first = frame[frame["statistic"] == "first lead"]
-    assert first["label"].tolist() == list(LEADS)
-    order = greedy_oracle(Reader("first"), records, 1).order[:, 0]
-    np.testing.assert_allclose(first["value"], np.bincount(order, minlength=12) / len(order))
-    assert first["value"].sum() == pytest.approx(1)

@@ -285,7 +285,7 @@ def test_a_bundle_that_lists_nothing_is_named(run: Path, tmp_path: Path) -> None
     (tmp_path / "bundle.json").write_text(json.dumps(facts | {"files": {}}))
     problems = verify(tmp_path)
     assert [problem.split("lists no ")[1] for problem in problems] == [
-        f"{kind}, which every bundle has." for kind in ("evaluators", "policies", "references", "plan.toml")
+        f"{kind}, which every bundle has." for kind in ("evaluators", "policies", "plan.toml")
     ]
 
 
@@ -314,6 +314,48 @@ def test_an_added_file_is_named(run: Path, name: str) -> None:
     assert len(problems) == 1
     assert problems[0].startswith(f"{run / name} ")
     assert verify(run) == []
+
+
+@pytest.mark.parametrize("name", ["artifacts/x.txt", "artifacts/evil/", "artifacts/policy/evil/", "cohort-1-1/"])
+def test_what_no_stage_has_made_is_named(run: Path, name: str) -> None:
+    place = run / name
+    place.mkdir() if name.endswith("/") else place.write_text("")
+    problems = verify(run)
+    place.rmdir() if name.endswith("/") else place.unlink()
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{place} has no ")
+
+
+LINKED = {
+    "results/contrasts.csv": "cannot be read (Too many levels of symbolic links)",
+    "bundle/tables/seeds.csv": "cannot be read (Too many levels of symbolic links)",
+    "artifacts/policy/mga/*/mga.safetensors": "cannot be read (Too many levels of symbolic links)",
+    "results/more": "was added later.",
+    "bundle/more": "was added later.",
+    "bundle/bundle.json": "is damaged: [Errno 40]",
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_a_link_to_itself_is_named(run: Path, tmp_path: Path, name: str) -> None:
+    (file,) = run.glob(name) if "more" not in name else [run / name]
+    if file.exists():
+        shutil.move(file, tmp_path / "aside")
+    file.symlink_to(file)
+    problems = verify(run)
+    file.unlink()
+    if "more" not in name:
+        shutil.move(tmp_path / "aside", file)
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{file} {LINKED[name]}")
+
+
+def test_missing_recordings_of_a_synthetic_run_are_named(run: Path, tmp_path: Path) -> None:
+    shutil.move(run / "cohort-160-3", tmp_path / "aside")
+    problems = verify(run)
+    shutil.move(tmp_path / "aside", run / "cohort-160-3")
+    assert len(problems) == 1
+    assert problems[0].startswith(f"There is no directory {run / 'cohort-160-3'}")
 
 
 def test_changed_recordings_of_a_synthetic_run_are_named(run: Path) -> None:

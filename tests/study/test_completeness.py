@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow
@@ -18,6 +19,7 @@ from leadwise.study.execute import evaluate_bundle
 from runs import PLAN
 
 POLICY = "leadwise policy 1"
+TABLES = ("splits", "evaluator_quality", "headroom", "seeds")
 
 
 @pytest.fixture
@@ -65,6 +67,34 @@ def test_a_missing_column_is_named(bundle: Path) -> None:
     file = bundle / "tables" / "splits.parquet"
     pd.read_parquet(file).drop(columns="patients").to_parquet(file)
     with pytest.raises(InputError, match=r"lacks the column 'patients' of its table splits; take the bundle from its"):
+        check_complete(listed(bundle))
+
+
+NUMBERS, FINITE = "has something else than finite numbers in the column", [float("nan"), float("inf"), "0.5", "x", None]
+WRONG = {
+    **{("seeds", column, value): NUMBERS for column in ("epoch", "value") for value in ("x", float("inf"))},
+    **{("evaluator_quality", "value", value): NUMBERS for value in FINITE},
+    **{("headroom", column, value): NUMBERS for column in ("value", "k") for value in FINITE},
+    ("splits", "records", "x"): NUMBERS,
+    ("splits", "records", 1.5): NUMBERS,
+    ("splits", "prevalence_MI", "x"): NUMBERS,
+    ("seeds", "chosen", "x"): "has something else than true and false in the column",
+    ("headroom", "evaluator", 3): "has something else than text in the column",
+    **{(name, "role", "x"): "has the x role in its table" for name in TABLES},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_what_does_not_belong_into_a_table_is_named(bundle: Path, wrong: tuple[str, str, Any]) -> None:
+    name, column, value = wrong
+    (file,) = (bundle / "tables").glob(f"{name}.*")
+    if file.suffix == ".csv":
+        frame = pd.read_csv(file).astype({column: object})
+        frame.loc[0, column] = value
+        frame.to_csv(file, index=False)
+    else:
+        pd.read_parquet(file).assign(**{column: value}).to_parquet(file)
+    with pytest.raises(InputError, match=f"^{bundle} {WRONG[wrong]}.*{name}.*; take the bundle from its run again"):
         check_complete(listed(bundle))
 
 

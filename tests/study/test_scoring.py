@@ -406,10 +406,12 @@ def test_references_are_the_best_of_what_was_searched(results: Path, tables: dic
         assert best == pytest.approx(row.value, abs=1e-12)
 
 
-def test_one_seed_was_chosen_by_the_selection_role(tables: dict[str, pd.DataFrame]) -> None:
-    selection = tables["seeds"].query("role == 'selection'").set_index("seed")
-    assert selection["chosen"].sum() == 1
-    assert selection["value"].idxmin() == selection["chosen"].idxmax()
+def test_one_seed_of_each_evaluator_was_chosen_by_the_selection_role(tables: dict[str, pd.DataFrame]) -> None:
+    assert len(tables["seeds"])
+    for _, rows in tables["seeds"].query("role == 'selection'").groupby("evaluator"):
+        selection = rows.set_index("seed")
+        assert selection["chosen"].sum() == 1
+        assert selection["value"].idxmin() == selection["chosen"].idxmax()
 
 
 def test_the_share_of_the_gap_is_what_the_contrasts_say(tables: dict[str, pd.DataFrame]) -> None:

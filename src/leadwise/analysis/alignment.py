@@ -1,4 +1,4 @@
-"""Which leads policies choose: how near to a reference, to each other, and what the choice costs in electrodes."""
+"""Leads that policies choose: their likeness to a reference and to each other, and their cost in electrodes."""
 
 from collections.abc import Sequence
 

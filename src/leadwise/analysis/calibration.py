@@ -1,4 +1,4 @@
-"""How well probabilities mean what they say: calibration and dispersion of policies and of a fixed set."""
+"""Calibration and dispersion of policies and of a fixed set."""
 
 from collections.abc import Sequence
 

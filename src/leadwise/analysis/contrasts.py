@@ -1,4 +1,4 @@
-"""Does adaptive choice pay? The contrast D is the metric of an allocation minus that of a reference.
+"""The contrast D: the metric of an allocation minus that of a reference. Below zero, adaptive choice pays.
 
 Both arms are read by one evaluator, for any number of policies and evaluators; everything is paired. At each k, records
 with fewer than k leads, and those that lack a lead of a reference, are left out of all arms.
@@ -16,6 +16,7 @@ from leadwise.analysis.bootstrap import Estimate
 from leadwise.analysis.readings import Readings
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
+from leadwise.evaluators.contract import Evaluator
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
 from leadwise.references import MATCHED_METRICS, References, Several, by_evaluator
@@ -87,7 +88,7 @@ class Contrast:
 
 
 def contrast(
-    allocation: Allocation, evaluator: Any, references: Several, metric: str = "nll", reference: str = OWN
+    allocation: Allocation, evaluator: Evaluator, references: Several, metric: str = "nll", reference: str = OWN
 ) -> pd.DataFrame:
     """D of one allocation with its patient-cluster interval, against the evaluator's own reference.
 
@@ -99,7 +100,7 @@ def contrast(
 
 def contrasts(
     allocations: Iterable[Allocation],
-    evaluators: Iterable[Any],
+    evaluators: Iterable[Evaluator],
     references: Several,
     metrics: Sequence[str] = MATCHED_METRICS,
     reference: str = OWN,
@@ -122,7 +123,7 @@ _COLUMNS = (
 
 def contrasts_alone(
     allocations: Iterable[Allocation],
-    evaluators: Iterable[Any],
+    evaluators: Iterable[Evaluator],
     references: Several,
     metrics: Sequence[str],
     reference: str = OWN,

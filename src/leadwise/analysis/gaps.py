@@ -1,4 +1,4 @@
-"""Does training on the evaluator that reads close the gap? One policy's D beside that of one trained elsewhere."""
+"""The gap that training on the evaluator that reads closes: one policy's D beside that of one trained elsewhere."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Does the advantage survive a change of evaluator? The interaction I is D under one minus D under another."""
+"""The interaction I: D under one evaluator minus D under another. Above zero, adaptive choice pays less there."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pandas as pd
 from leadwise.analysis.bootstrap import Estimate, simultaneous_intervals
 from leadwise.analysis.contrasts import OWN, Contrast, ContrastKey, contrasts_alone, matched
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import Evaluator, evaluator_name
 from leadwise.policies.allocation import Allocation
 from leadwise.references import MATCHED_METRICS, Several
 
@@ -70,8 +70,8 @@ class Interaction:
 
 def interaction(
     allocation: Allocation,
-    evaluator: Any,
-    baseline: Any,
+    evaluator: Evaluator,
+    baseline: Evaluator,
     references: Several,
     metric: str = "nll",
     reference: str = OWN,
@@ -87,8 +87,8 @@ def interaction(
 
 def interactions(
     allocations: Iterable[Allocation],
-    evaluator: Any,
-    baseline: Any,
+    evaluator: Evaluator,
+    baseline: Evaluator,
     references: Several,
     metrics: Sequence[str] = MATCHED_METRICS,
     reference: str = OWN,

@@ -1,4 +1,4 @@
-"""Which of two policies is better? The metric of one allocation minus that of another, under one evaluator."""
+"""Two policies compared: the metric of one allocation minus that of another, under one evaluator."""
 
 from collections.abc import Iterable, Sequence
 

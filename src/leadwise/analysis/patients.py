@@ -1,4 +1,4 @@
-"""Whom choosing helps: effects patient by patient, each patient counting once.
+"""Effects patient by patient, each patient counting once.
 
 A patient's delta is the mean over their records of NLL(adaptive) − NLL(fixed); below zero, choosing helped them. Their
 uncertainty U is the mean binary entropy of the evaluator's probabilities with the first lead only, averaged over their

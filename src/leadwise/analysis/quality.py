@@ -1,4 +1,4 @@
-"""How good evaluators are, with all leads and with random ones."""
+"""Quality of evaluators, with all leads and with random ones."""
 
 import numpy as np
 import pandas as pd

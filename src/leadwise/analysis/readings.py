@@ -1,4 +1,4 @@
-"""What evaluators make of leads on the records of a role: the one memory that a role's results are made from."""
+"""Readings: evaluators' probabilities on the records of a role, the one memory that its results are made from."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,14 +11,14 @@ from jaxtyping import Bool, Float64, Int
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import Evaluator, evaluator_name
 from leadwise.evaluators.scoring import Scorer, Scorers
 from leadwise.leads import lead_names, mask_bits
 from leadwise.metrics import record_brier, record_nll
 
 
 class Readings:
-    """What evaluators make of leads on the records of a role: each distinct reading is computed once.
+    """Evaluators' probabilities on the records of a role; each distinct reading is made once.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ class Readings:
     def __init__(
         self,
         records: Records,
-        evaluators: Iterable[Any],
+        evaluators: Iterable[Evaluator],
         bootstrap: PatientBootstrap | None = None,
         memory: Path | None = None,
     ) -> None:
         self.records = records
         self.bootstrap = bootstrap or PatientBootstrap(records)
-        self.evaluators: dict[str, Any] = {}
+        self.evaluators: dict[str, Evaluator] = {}
         for evaluator in evaluators:
             name = evaluator_name(evaluator)
             if self.evaluators.setdefault(name, evaluator) is not evaluator:

@@ -1,4 +1,4 @@
-"""Who is in which role."""
+"""Records, patients and prevalences of each role."""
 
 from collections.abc import Iterable
 from typing import Any

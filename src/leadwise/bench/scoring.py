@@ -33,8 +33,8 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     weights = half_precision("", MaskedResNet1D(len(records.label_names)))
 
-    def scorer(engine: str) -> Scorer:
-        evaluator = NetworkEvaluator(
+    def network(engine: str) -> NetworkEvaluator:
+        return NetworkEvaluator(
             name=engine,
             labels=records.label_names,
             sampling_rate=records.sampling_rate,
@@ -45,10 +45,10 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
             facts={},
             engine=engine,
         )
-        return Scorer(evaluator, records)
 
-    readers = {"torch": scorer("torch"), "exact": scorer("auto")}
-    plain = PlainResNet(len(records.label_names)).load(readers["torch"].evaluator.network()).eval()
+    networks = {"torch": network("torch"), "exact": network("auto")}
+    readers = {name: Scorer(each, records) for name, each in networks.items()}
+    plain = PlainResNet(len(records.label_names)).load(networks["torch"].network()).eval()
     z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]
     m = torch.from_numpy(masks.astype(np.float32))
 
@@ -68,7 +68,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     seconds = {name: min(times[name] for _, times in rounds) for name in works}
     other = RECORDS / seconds["eager"]
     rows = []
-    for name, reader in readers.items():
+    for name in readers:
         ours = distinct / seconds[name]
         rows.append(
             {
@@ -77,7 +77,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
                 "other": other,
                 "ratio": ours / other,
                 "unit": "recordings/s",
-                "what": f"{type(reader.evaluator._engine).__name__} against eager torch, {records.length} samples each",
+                "what": f"{type(networks[name]._engine).__name__} against eager torch, {records.length} samples each",
                 "share_of_peak": ours * cost / best,
                 "other_share_of_peak": other * cost / best,
                 "peak_gflops": best / 1e9,

@@ -11,6 +11,7 @@ from leadwise.cli.tables import print_table
 
 if TYPE_CHECKING:
     from leadwise.cohort.cohort import Records
+    from leadwise.evaluators.contract import Evaluator
     from leadwise.references import References
 
 TOP = 10
@@ -111,7 +112,7 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
     }
 
 
-def _ledger(evaluator: Any, records: "Records") -> Path | None:
+def _ledger(evaluator: "Evaluator", records: "Records") -> Path | None:
     """Where an interrupted search of this evaluator on these records goes on; None where nothing can be kept."""
     from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 
@@ -121,7 +122,7 @@ def _ledger(evaluator: Any, records: "Records") -> Path | None:
     return cache / f"search-{VERSION}-{evaluator_name(evaluator)}-{weights[:16]}-{records.labels_sha256[:16]}.jsonl"
 
 
-def _clinical(evaluator: Any, records: "Records", searched: "References") -> list[dict[str, Any]]:
+def _clinical(evaluator: "Evaluator", records: "Records", searched: "References") -> list[dict[str, Any]]:
     """Every named clinical set with its metrics, and its rank, or why it has none."""
     from leadwise.leads import CLINICAL_SETS
     from leadwise.references import MATCHED_METRICS, quick_metrics, with_enough

@@ -103,12 +103,12 @@ register_evaluator = EVALUATORS.register
 list_evaluators = EVALUATORS.names
 
 
-def evaluator_name(evaluator: Any) -> str:
+def evaluator_name(evaluator: Evaluator) -> str:
     """How an evaluator is called in results."""
     return str(getattr(evaluator, "name", type(evaluator).__name__))
 
 
-def evaluator_sha256(evaluator: Any) -> str | None:
+def evaluator_sha256(evaluator: Evaluator) -> str | None:
     """Hash of an evaluator's weights, by which policies and bundles know it; None if it has none."""
     digest = getattr(evaluator, "sha256", None)
     return None if digest is None else str(digest)
@@ -152,7 +152,7 @@ def check_facts(labels: Any, sampling_rate: Any) -> None:
         raise ValueError(f"the sampling rate is {sampling_rate}, where a number of samples per second is due")
 
 
-def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -> None:
+def check_evaluator(evaluator: Evaluator, records: Records, tolerance: float = 1e-6) -> None:
     """Raise `InputError`, a line for each complaint, unless an evaluator keeps the contract on some of these records.
 
     Looked at: labels, shape and range of its answers; that it prepares itself without labels; that its answers are the
@@ -222,7 +222,7 @@ def check_evaluator(evaluator: Any, records: Records, tolerance: float = 1e-6) -
 class _Unprepared:
     """An evaluator without its shortcuts."""
 
-    def __init__(self, evaluator: Any) -> None:
+    def __init__(self, evaluator: Evaluator) -> None:
         self.name, self.labels = evaluator_name(evaluator), evaluator.labels
         self.probabilities = evaluator.probabilities
         for optional in ("sampling_rate", "length"):
@@ -233,7 +233,7 @@ class _Unprepared:
 class _Watched(_Unprepared):
     """An evaluator without its shortcuts, of which we look whether it changes what it is given."""
 
-    def __init__(self, evaluator: Any, complaints: Complaints) -> None:
+    def __init__(self, evaluator: Evaluator, complaints: Complaints) -> None:
         super().__init__(evaluator)
         self.probabilities = self._watch
         self._of, self._complaints = evaluator, complaints

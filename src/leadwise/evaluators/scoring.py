@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import as_array, evaluator_name, evaluator_sha256
+from leadwise.evaluators.contract import Evaluator, as_array, evaluator_name, evaluator_sha256
 from leadwise.leads import LEADS, LeadSet, bits_masks, mask_bits
 from leadwise.progress import progress
 
@@ -23,7 +23,9 @@ BATCH = 256
 """Recordings handed to an evaluator at once, about 12 MB of signals, unless what it prepared names another number."""
 
 
-def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
+def score(
+    evaluator: Evaluator, records: Records, masks: Bool[np.ndarray, "*many n 12"]
+) -> Float64[np.ndarray, "*many n l"]:
     """Probabilities of the cohort's labels for each record, read with the leads of its own mask.
 
     ``masks`` has one row a record, or several such matrices stacked: pairs that they share are scored once.
@@ -32,7 +34,7 @@ def score(evaluator: Any, records: Records, masks: Bool[np.ndarray, "*many n 12"
 
 
 def score_subsets(
-    evaluator: Any, records: Records, lead_sets: Iterable[LeadSet] | Bool[np.ndarray, "s 12"]
+    evaluator: Evaluator, records: Records, lead_sets: Iterable[LeadSet] | Bool[np.ndarray, "s 12"]
 ) -> Float64[np.ndarray, "s n l"]:
     """Probabilities for every record, read with each of the lead sets. The answer takes 8·s·n·l bytes."""
     masks = (
@@ -58,7 +60,7 @@ class Scorer:
 
     def __init__(
         self,
-        evaluator: Any,
+        evaluator: Evaluator,
         records: Records,
         remember: bool = False,
         memory: Path | None = None,
@@ -206,7 +208,7 @@ class Scorers:
         self.records, self.memory, self.whole = records, memory, whole
         self._made: dict[str, Scorer] = {}
 
-    def of(self, evaluator: Any) -> Scorer:
+    def of(self, evaluator: Evaluator) -> Scorer:
         """The scorer of an evaluator, made when it is first asked for."""
         name = evaluator_name(evaluator)
         if name not in self._made:
@@ -218,7 +220,7 @@ class Scorers:
         return self._made[name]
 
 
-def _prepared(evaluator: Any, records: Records) -> Any:
+def _prepared(evaluator: Evaluator, records: Records) -> Any:
     """What reads these records: the evaluator's own preparation, where it is for their sampling rate."""
     prepare = getattr(evaluator, "prepare", None)
     fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
@@ -228,7 +230,7 @@ def _prepared(evaluator: Any, records: Records) -> Any:
 class _FromSignals:
     """Feeds an evaluator that has no `prepare` from the recordings."""
 
-    def __init__(self, evaluator: Any, records: Records) -> None:
+    def __init__(self, evaluator: Evaluator, records: Records) -> None:
         self.evaluator, self.signals = evaluator, records.signals
         rate = getattr(evaluator, "sampling_rate", None) or records.sampling_rate
         ratio = Fraction(rate).limit_denominator(1000) / Fraction(records.sampling_rate).limit_denominator(1000)
@@ -250,7 +252,7 @@ class _FromSignals:
         return self.evaluator.probabilities(signals, masks)
 
 
-def _match_labels(evaluator: Any, records: Records) -> Int[np.ndarray, " l"]:
+def _match_labels(evaluator: Evaluator, records: Records) -> Int[np.ndarray, " l"]:
     """Columns of the evaluator's answers in the cohort's order of labels."""
     declared = getattr(evaluator, "labels", None)
     if declared is None:

@@ -21,7 +21,7 @@ CLAIM_COLUMNS = (
     *("claim", "where", "role", "cells", "holding", "contradicted", "verdict"),
     *("orientation_role", "orientation_cells", "orientation_holding", "orientation_contradicted"),
 )
-CELL_COLUMNS = ("claim", "role", "decides", "quantity", *Place._fields, "value", "lo", "hi", "verdict", "cell")
+CELL_COLUMNS = ("claim", "role", "decides", *Place._fields, "value", "lo", "hi", "verdict", "cell")
 
 
 def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -49,7 +49,7 @@ def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequenc
     """
     findings = Findings(results, roles)
     rows = [
-        (claim.text, at, at == role, claim.statements[0].quantity, *place, *estimate, cell.verdict, number)
+        (claim.text, at, at == role, *place, *estimate, cell.verdict, number)
         for claim, _, role, beside in _asked(findings)
         for at in (role, beside)
         for number, cell in enumerate(_present(claim.decided(findings, at)), 1)

@@ -13,6 +13,7 @@ from leadwise.findings.verdicts import cell_verdict
 class Place(NamedTuple):
     """What an estimate is of. What a statement does not name is blank."""
 
+    quantity: str
     policy: str
     versus: str
     """The policy that it is compared with."""
@@ -52,7 +53,7 @@ class Statement:
         pairs = [tuple(self.policies)] if self.quantity == "paired" else [(policy, "") for policy in self.policies]
         facts = self.evaluator, self.baseline or "", self.reference
         return [
-            Place(policy, versus, *facts, k, metric)
+            Place(self.quantity, policy, versus, *facts, k, metric)
             for (policy, versus), k, metric in product(pairs, self.budgets, self.metrics)
         ]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -69,9 +68,9 @@ class CCGA(Fitted):
 
     def __init__(
         self,
-        target: Any,
+        target: Evaluator,
         first_lead: Sequence[str],
-        state_evaluator: Any = None,
+        state_evaluator: Evaluator | None = None,
         name: str | None = None,
         states: int = 44_000,
         neighbours: int = 200,

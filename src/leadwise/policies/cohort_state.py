@@ -1,21 +1,23 @@
 """A control: the same policy for everybody, so that what is left of its advantage is not due to the patient."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, PlanError
 from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.scoring import Scorer
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics
-from leadwise.leads import LeadSet, lead_index, mask_bits
-from leadwise.policies.contract import Material, Policy, register_policy
+from leadwise.leads import LeadSet, mask_bits
+from leadwise.policies.contract import Material, Policy, TrainedPolicy, register_policy
 from leadwise.policies.learned import FORMAT, named, read_policy
 from leadwise.policies.observation import Observation
+from leadwise.policies.rollout import first_available, ranking_of
 from leadwise.registry import Settings
 from leadwise.store import check_tensors, whole_file, write_tensors
 
@@ -29,6 +31,10 @@ class CohortStateSettings(Settings):
     @property
     def policies(self) -> list[str]:
         return [self.of]
+
+    @property
+    def needs_patterns(self) -> bool:
+        return True
 
 
 @register_policy("cohort-state")
@@ -47,7 +53,7 @@ class CohortState(Fitted):
     kind = "cohort-state"
     scores_are_gains = False
 
-    def __init__(self, policy: Any, name: str = "cohort-state") -> None:
+    def __init__(self, policy: TrainedPolicy, name: str = "cohort-state") -> None:
         self.policy, self.name = policy, name
         self.first_lead, self.target = policy.first_lead, policy.target
         self.state_evaluator = None  # its probabilities are averages, not this record's
@@ -56,13 +62,16 @@ class CohortState(Fitted):
     @classmethod
     def make(cls, settings: CohortStateSettings, material: Material) -> "CohortState":
         """Take the averages for a policy of the plan."""
-        policy = material.policies[settings.of]
-        if policy.state_evaluator is None:
+        policy: Any = material.policies[settings.of]
+        if policy.state_evaluator is None or policy.first_lead is None:
             raise PlanError(
                 f"'policies.{material.name}.of' is {settings.of}, which sees no probabilities, so it has no average "
                 "state to be fed; name a policy that does."
             )
-        return cls(policy, material.name).fit(material.train)
+        control = cls(policy, material.name).fit(material.train)
+        if material.patterns is not None:
+            control.serve(material.patterns)
+        return control
 
     def fit(self, train: Records, _validation: Records | None = None) -> "CohortState":
         """Take the averages from the train role."""
@@ -101,7 +110,7 @@ class CohortState(Fitted):
             if self._scorer is None:
                 raise InputError(
                     f"{self.name} was saved without the averages for {LeadSet(bits)}: it can serve only records that "
-                    "have all leads; fit it again for others."
+                    "have all leads, or lack the same ones as records that it was made for; fit it again for others."
                 )
             mask = LeadSet(bits).mask
             masks = mask & self._scorer.records.available
@@ -112,15 +121,23 @@ class CohortState(Fitted):
             self.averages_[bits] = self._scorer.pairs(has, masks[has]).mean(axis=0)
         return self.averages_[bits]
 
-    def save(self, path: Path) -> None:
-        """Write one safetensors file: the averages that records with all leads need; the policy is saved on its own."""
-        everything = np.full((1, 12), True)
-        for budget in range(1, 13):
+    def serve(self, available: Bool[np.ndarray, "n 12"], budgets: Sequence[int] = range(1, 13)) -> None:
+        """Take the averages that records with these leads need; raises `InputError` if there are none to be had."""
+        for pattern, budget in product(np.unique(available, axis=0)[:, None], budgets):
             mask = np.zeros((1, 12), dtype=bool)
-            mask[0, lead_index(self.first_lead[0])] = True
-            for remaining in range(budget - 1, 0, -1):
-                state = Observation(np.zeros((1, 12, 10)), mask, everything, None, remaining, _no_signal)
-                mask[0, self.choose(state)[0]] = True
+            for remaining in range(budget, 0, -1) if budget <= pattern.sum() else ():
+                if remaining == budget and self.first_lead is not None:
+                    chosen = first_available(ranking_of(self.first_lead), pattern)
+                else:
+                    chosen = self.choose(Observation(np.zeros((1, 12, 10)), mask, pattern, None, remaining, _no_signal))
+                mask[0, chosen] = True
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file: the averages for records with all leads, and those that were taken for others.
+
+        The policy is saved on its own.
+        """
+        self.serve(np.full((1, 12), True))
         bits = sorted(self.averages_)
         tensors = {
             "statistics": self.statistics_,
@@ -136,7 +153,7 @@ class CohortState(Fitted):
         """Read what `save` wrote, around the same trained policy, which is found by name."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
-            policy = named(facts["policy"], policies, path)
+            policy: Any = named(facts["policy"], policies, path)  # it was saved around a trained one
             labels = len(policy.state_evaluator.labels)
             due = {"bits": ("<i8", ("sets",)), "averages": ("<f8", ("sets", labels))}
             check_tensors(tensors, due | {"statistics": ("<f8", (12, len(STATISTICS)))})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from leadwise.cohort.cohort import Cohort, Records
 from leadwise.errors import Complaints
@@ -27,13 +27,18 @@ class Policy(Protocol):
     - ``target``: the evaluator that it was trained on;
     - ``scores(observation) -> (n, 12)``, and ``scores_are_gains`` if they are predicted gains in NLL;
     - ``budget_agnostic``: that it does not look at the remaining budget, so one rollout serves all budgets;
-    - ``needs_ids``: that it needs the records' ids, as random leads for each record do; else it does not get them.
+    - ``needs_ids``: that it needs the records' ids, as random leads for each record do; else it does not get them;
+    - ``serve(available, budgets)``: to be told before a role is scored which leads its records have; it raises if it
+      cannot serve them.
     """
 
-    state_evaluator: Any
-    """Whose probabilities its observations hold, or None."""
-    first_lead: Sequence[str] | None
-    """Ranking of the leads, of which every record begins with the first that it has; or None."""
+    @property
+    def state_evaluator(self) -> Evaluator | None:
+        """Whose probabilities its observations hold, or None."""
+
+    @property
+    def first_lead(self) -> Sequence[str] | None:
+        """Ranking of the leads, of which every record begins with the first that it has; or None."""
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
         """The index of the next lead for each record, among ``observation.candidates``."""
@@ -54,6 +59,8 @@ class Material:
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """Those that its settings name."""
+    patterns: Bool[np.ndarray, "p 12"] | None = None
+    """The leads that records of the study have, whatever their role, each pattern once; if its settings need them."""
     directory: Path | None = None
     """Where readings are kept as they are made, and found again."""
 
@@ -85,6 +92,22 @@ class SavedPolicy(Policy, Protocol):
         """Write one file."""
 
 
+class TrainedPolicy(SavedPolicy, Protocol):
+    """A policy that learned from one evaluator and sees the probabilities of one."""
+
+    @property
+    def target(self) -> Evaluator:
+        """The evaluator whose NLL it learned to reduce."""
+
+    @property
+    def state_evaluator(self) -> Evaluator:
+        """Whose probabilities its observations hold."""
+
+    @property
+    def first_lead(self) -> Sequence[str]:
+        """Ranking of the leads, of which every record begins with the first that it has."""
+
+
 POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies", ("make", "load"))
 register_policy = POLICIES.register
 list_policies = POLICIES.names
@@ -108,7 +131,7 @@ def list_oracles() -> list[str]:
     return sorted(_ORACLES)
 
 
-def check_policy(policy: Any, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
+def check_policy(policy: Policy, records: Records, budgets: Sequence[int] = (2, 4)) -> None:
     """Raise `InputError`, a line for each complaint, unless a policy keeps the contract on some of these records.
 
     Looked at: exactly k different leads that the record has; the same choice when asked again, whatever else is in the

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 
 from leadwise.cohort.cohort import Records
+from leadwise.evaluators.contract import Evaluator
 from leadwise.evaluators.scoring import Scorer
 from leadwise.policies.contract import register_policy
 from leadwise.policies.learned import LearnedPolicy
@@ -42,7 +43,12 @@ class ECGOnDemand(LearnedPolicy):
     budget_agnostic = False
 
     def __init__(
-        self, target: Any, first_lead: Sequence[str], temperature: float = 1.0, redundancy: float = 0.0, **others: Any
+        self,
+        target: Evaluator,
+        first_lead: Sequence[str],
+        temperature: float = 1.0,
+        redundancy: float = 0.0,
+        **others: Any,
     ) -> None:
         super().__init__(target, first_lead, **others)
         self.temperature, self.redundancy = temperature, redundancy

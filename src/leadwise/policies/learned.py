@@ -120,9 +120,9 @@ class LearnedPolicy(ABC):
 
     def __init__(
         self,
-        target: Any,
+        target: Evaluator,
         first_lead: Sequence[str],
-        state_evaluator: Any = None,
+        state_evaluator: Evaluator | None = None,
         name: str | None = None,
         states: int = 44_000,
         own: float = 0.5,
@@ -348,7 +348,7 @@ def described(policy: Any) -> str:
     return f"<{kind} {policy.name}: trained on {evaluator_name(policy.target)}{sees}, begins with {first}>"
 
 
-def identity(evaluator: Any) -> dict[str, str | None]:
+def identity(evaluator: Evaluator) -> dict[str, str | None]:
     """What a policy file remembers of an evaluator."""
     return {"name": evaluator_name(evaluator), "sha256": evaluator_sha256(evaluator)}
 

@@ -1,28 +1,22 @@
 """Label-aware oracles: how much there would be to gain. They look at labels, so they can never be deployed."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-import pandas as pd
-from jaxtyping import Float64
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import evaluator_name
+from leadwise.evaluators.contract import Evaluator, evaluator_name
 from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LEADS, order_masks, subsets
 from leadwise.metrics import record_nll
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.contract import register_oracle
 from leadwise.policies.states import States, candidate_gains
-from leadwise.references import References
 
 NAME = "oracle"
 
 
 @register_oracle("greedy")
-def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
+def greedy_oracle(evaluator: Evaluator, records: Records, budget: int) -> Allocation:
     """For each record, the lead that lowers its NLL most, then the next; the first lead is free to be any."""
     scorer = Scorer(evaluator, _with_leads(records, budget))
     n = len(scorer.records)
@@ -39,7 +33,7 @@ def greedy_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
 
 
 @register_oracle("exhaustive")
-def exhaustive_oracle(evaluator: Any, records: Records, budget: int) -> Allocation:
+def exhaustive_oracle(evaluator: Evaluator, records: Records, budget: int) -> Allocation:
     """For each record, the best of all sets of ``budget`` leads that it has. There are 495 sets of four."""
     kept = _with_leads(records, budget)
     scorer, masks, labels, available = Scorer(evaluator, kept), subsets(budget), kept.labels, kept.available
@@ -54,37 +48,6 @@ def exhaustive_oracle(evaluator: Any, records: Records, budget: int) -> Allocati
         best[has[better]], chosen[has[better]] = loss[better], number
     order = np.array([np.flatnonzero(masks[number]) for number in chosen])
     return Allocation(kept, NAME, evaluator_name(evaluator), order)
-
-
-def headroom_frame(evaluator: Any, records: Records, references: References, budgets: Sequence[int]) -> pd.DataFrame:
-    """``headroom.csv``: what the best fixed set reaches and what the oracles would reach, and the oracle's first lead.
-
-    Columns: role, evaluator, statistic, k, label, value, deployable. ``fixed`` is the NLL of the reference, ``oracle``
-    that of the greedy oracle, ``exhaustive oracle`` that of the exhaustive one (budgets up to 4); ``first lead`` is the
-    share of records for which the oracle would begin with the lead in ``label``.
-    """
-    rows = []
-
-    def add(statistic: str, k: int, value: float, label: str = "", deployable: bool = False) -> None:
-        facts = {"role": records.role, "evaluator": evaluator_name(evaluator), "statistic": statistic, "k": k}
-        rows.append(facts | {"label": label, "value": value, "deployable": deployable})
-
-    first = greedy_oracle(evaluator, records, 1).order[:, 0]
-    for lead, share in zip(LEADS, np.bincount(first, minlength=12) / len(first), strict=True):
-        add("first lead", 1, float(share), lead)
-    for k in budgets:
-        kept = _with_leads(records, k)  # those with fewer leads are left out of every arm
-        scorer = Scorer(evaluator, kept)
-        fixed = scorer.subsets(references.best("nll", k).mask[None])[0]
-        add("fixed", k, _mean_nll(kept, fixed), str(references.best("nll", k)), deployable=True)
-        add("oracle", k, _mean_nll(kept, scorer.masks(greedy_oracle(evaluator, kept, k).masks)))
-        if k <= 4:
-            add("exhaustive oracle", k, _mean_nll(kept, scorer.masks(exhaustive_oracle(evaluator, kept, k).masks)))
-    return pd.DataFrame(rows)
-
-
-def _mean_nll(records: Records, probabilities: Float64[np.ndarray, "n l"]) -> float:
-    return float(record_nll(records.labels, probabilities).mean())
 
 
 def _with_leads(records: Records, budget: int) -> Records:

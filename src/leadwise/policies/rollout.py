@@ -1,7 +1,7 @@
 """Policies at work: all records of a role step together, one lead at a time, to exactly k leads."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -15,14 +15,17 @@ from leadwise.leads import LEADS, lead_index, order_masks
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.observation import Observation, unchangeable
 
+if TYPE_CHECKING:
+    from leadwise.policies.contract import Policy
 
-def allocate(policy: Any, records: Records, budget: int) -> Allocation:
+
+def allocate(policy: "Policy", records: Records, budget: int) -> Allocation:
     """Let a policy choose ``budget`` leads for each record that has as many; the others are left out."""
     return Rollout(policy, records).allocate(budget)
 
 
 def allocate_budgets(
-    policy: Any, records: Records, budgets: Sequence[int], scorers: Scorers | None = None
+    policy: "Policy", records: Records, budgets: Sequence[int], scorers: Scorers | None = None
 ) -> list[Allocation]:
     """The same for several budgets; a policy that does not look at the budget is rolled out once."""
     rollout = Rollout(policy, records, scorers)
@@ -42,12 +45,12 @@ class Rollout:
     The state evaluator reads with ``scorers`` of the same records, whose memory others may share.
     """
 
-    def __init__(self, policy: Any, records: Records, scorers: Scorers | None = None) -> None:
+    def __init__(self, policy: "Policy", records: Records, scorers: Scorers | None = None) -> None:
         check_members(policy)
         if not len(records):
             raise InputError(f"There are no records in {records.name} to choose leads for.")
         self.policy, self.records = policy, records
-        self.ranking = None if policy.first_lead is None else _ranking(policy.first_lead)
+        self.ranking = None if policy.first_lead is None else ranking_of(policy.first_lead)
         self.statistics = lead_statistics(records)
         state = policy.state_evaluator
         self.scorer = None if state is None else (scorers or Scorers(records)).of(state)
@@ -95,7 +98,7 @@ class Rollout:
         return chosen
 
 
-def check_members(policy: Any) -> None:
+def check_members(policy: "Policy") -> None:
     """Raise unless something has what every policy has."""
     if not all(hasattr(policy, member) for member in ("choose", "state_evaluator", "first_lead")):
         raise InputError(
@@ -115,7 +118,7 @@ def first_available(ranking: Sequence[int], available: Bool[np.ndarray, "n 12"])
     return order[available[:, order].argmax(axis=1)]
 
 
-def check_choice(policy: Any, records: Records, mask: Bool[np.ndarray, "n 12"], chosen: np.ndarray) -> None:
+def check_choice(policy: "Policy", records: Records, mask: Bool[np.ndarray, "n 12"], chosen: np.ndarray) -> None:
     """Raise unless a policy chose one lead for each record, among those that it has and that are not acquired."""
     name = policy_name(policy)
     if chosen.shape != (len(records),) or not np.issubdtype(chosen.dtype, np.integer):
@@ -130,18 +133,18 @@ def check_choice(policy: Any, records: Records, mask: Bool[np.ndarray, "n 12"], 
         raise InputError(f"Policy {name} chose {LEADS[chosen[at]]} for record {records.ids[at]}, which {why}.")
 
 
-def policy_name(policy: Any) -> str:
+def policy_name(policy: "Policy") -> str:
     """How a policy is called in results."""
     return str(getattr(policy, "name", type(policy).__name__))
 
 
-def trained_on(policy: Any) -> str:
+def trained_on(policy: "Policy") -> str:
     """Name of the evaluator that a policy was trained on; empty if there is none."""
     target = getattr(policy, "target", None)
     return "" if target is None else evaluator_name(target)
 
 
-def _ranking(first_lead: Sequence[str | int]) -> list[int]:
+def ranking_of(first_lead: Sequence[str | int]) -> list[int]:
     """Indices of the given leads, and then of all, so that every record has one of them."""
     given = first_lead.split() if isinstance(first_lead, str) else first_lead
     return [*(lead_index(lead) if isinstance(lead, str) else int(lead) for lead in given), *range(len(LEADS))]

@@ -24,7 +24,7 @@ from leadwise.store import atomic_file, changed_files, file_sha256, lies_within
 if TYPE_CHECKING:  # what only knows a bundle's files need not wait for what loads them
     import pandas as pd
 
-    from leadwise.evaluators.contract import SavedEvaluator
+    from leadwise.evaluators.contract import Evaluator, SavedEvaluator
     from leadwise.policies.contract import SavedPolicy
     from leadwise.references import References
 
@@ -65,7 +65,7 @@ class Bundle:
                 raise ValueError(f"'{one_line(outside[0])}' leads out of the bundle")
         except FileNotFoundError:
             raise InputError(f"{self.path} is no frozen bundle: it has no {CONTENTS}.") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{contents} is damaged: {error}; take the bundle from the run again.") from None
 
     @classmethod
@@ -186,7 +186,7 @@ def pretrained_bundle() -> Path:
     return Path(str(files("leadwise") / "pretrained"))
 
 
-def shipped_references(evaluator: Any, records: Records) -> "References | None":
+def shipped_references(evaluator: "Evaluator", records: Records) -> "References | None":
     """The search that ships, if it was made with just this evaluator on just these records."""
     from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
     from leadwise.evaluators.saved import load_evaluator

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from leadwise.errors import InputError
 from leadwise.run.history import History
+from leadwise.run.plan import Plan
 from leadwise.run.stage_names import FREEZE
 from leadwise.store import error_number
 
@@ -37,6 +38,11 @@ class RunDirectory:
         self.tables = self.path / "tables"
         self.report = self.path / "report.html"
         self.readings = self.path / ".readings"
+
+    def made_cohort(self, plan: Plan) -> Path:
+        """Where the recordings lie that the run makes for a plan: a place for each cohort that it has made."""
+        said = "-".join(str(value) for value in plan.cohort.settings.model_dump().values())
+        return self.path / f"cohort-{said}"
 
     def check_ours(self) -> None:
         """Raise unless a run may write here: nothing is there, or a run; and of a run, only what runs have made.

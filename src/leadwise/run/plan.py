@@ -170,6 +170,11 @@ class Plan(Part):
         """The evaluator whose best single lead policies begin with; None where the plan names the lead."""
         return None if self.first_lead in LEADS else self.first_lead or next(iter(self.evaluators))
 
+    @property
+    def makes_cohort(self) -> bool:
+        """Whether its recordings are made, and not found in a directory."""
+        return hasattr(COHORTS.find(self.cohort.kind), "write")
+
     def cohort_roles(self) -> Roles:
         return _as_roles(self.roles, self.unsealed)
 

@@ -4,9 +4,10 @@ A column has one type wherever it stands. Numbers are numbers and names are text
 columns, and a name that does not apply is blank.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 KEYS = (
@@ -36,6 +37,10 @@ _TYPES = {
     for column in columns.split()
 }
 """Of columns that hold no text; a type with a capital may be missing."""
+_KINDS = {"float64": "fiu", "int64": "iu", "bool": "b", "Int64": "fiu", "boolean": "b"}
+"""For each type the kinds (as NumPy calls them) that a column of a file may have."""
+_OPEN = ("lo", "hi")
+"""Numbers that are missing where there is no interval."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,25 @@ class Table:
         texts = [column for column in self.columns if column not in _TYPES]
         frame[texts] = frame[texts].astype(object).where(frame[texts].notna(), "")
         return frame.astype({column: _TYPES[column] for column in self.columns if column in _TYPES})
+
+    def problems(self, frame: pd.DataFrame) -> Iterator[str]:
+        """What is wrong with a table that was read from a file: columns that lack, or hold what does not belong."""
+        more = [column for column in frame if str(column).startswith(self.by_label)]
+        for column in [*self.columns, *more]:
+            if column not in frame:
+                yield f"lacks the column '{column}' of its table {self.name}"
+            elif len(frame) and column not in _TYPES and column not in more:
+                if not all(isinstance(cell, str) for cell in frame[column]):
+                    yield f"has something else than text in the column '{column}' of its table {self.name}"
+            elif len(frame):
+                kind, cells = _TYPES.get(column, "float64"), frame[column]
+                may_lack = kind[0].isupper() or column in (*_OPEN, *more)
+                if cells.dtype.kind in _KINDS[kind]:
+                    values = cells.to_numpy(float, na_value=np.nan)
+                    if (np.isfinite(values) | (np.isnan(values) & may_lack)).all():
+                        continue
+                what = "true and false" if _KINDS[kind] == "b" else "finite numbers"
+                yield f"has something else than {what} in the column '{column}' of its table {self.name}"
 
 
 def _table(name: str, key: str, rest: str, large: bool = False, by_label: tuple[str, ...] = ()) -> Table:

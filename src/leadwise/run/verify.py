@@ -1,9 +1,12 @@
 """Whether a run or a bundle is still what it says it is."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.contract import COHORTS
 from leadwise.cohort.identity import Identity
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import InputError, LeadwiseError, one_line
@@ -11,6 +14,7 @@ from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
 from leadwise.run.history import History
 from leadwise.run.manifest import made_for_people, read_manifest
+from leadwise.run.plan import read_plan
 from leadwise.run.stage import OUTPUTS, read_artifact
 from leadwise.run.stage_names import scored_role
 from leadwise.store import changed_files, differing_files, file_sha256
@@ -129,11 +133,12 @@ def _artifact_problems(directory: RunDirectory, history: History) -> list[str]:
 
 
 def _places(directory: Path) -> Iterator[Path]:
-    """Where artifacts lie, whatever their stages are called, and files that lie in none; not what kills have left."""
+    """Where artifacts lie, whatever their stages are called, and what lies in none; not what kills have left."""
     for place in sorted(directory.iterdir()) if directory.exists() else ():
         if place.name.startswith(".") or place.name.endswith(".unfinished"):
             continue
-        if place.is_dir() and not re.fullmatch("[0-9a-f]{16}", place.name):  # a stage, not the key of one
+        is_stage = place.is_dir() and not place.is_symlink() and not re.fullmatch("[0-9a-f]{16}", place.name)
+        if is_stage and any(place.iterdir()):
             yield from _places(place)
         else:
             yield place
@@ -141,12 +146,25 @@ def _places(directory: Path) -> Iterator[Path]:
 
 def _recording_problems(directory: RunDirectory, history: History) -> Iterator[str]:
     """Recordings that a run made itself are those that it read, which a receipt names by their fingerprints."""
+    read: dict[Path, Callable[[], Cohort]] = {}
     said = [each.cohort for each in history.cohorts]
-    for place in sorted(directory.path.glob("cohort-*")):
-        if not (place / "ptbxl_database.csv").exists():
-            continue  # a kill left it half made
+    for place in directory.path.glob("cohort-*"):
+        left = [each.name.startswith(".") for each in place.iterdir()] if place.is_dir() else []
+        if not (left and all(left)):  # which is what a kill leaves
+            read[place] = partial(read_ptbxl, place, anew=True)
+    if said and directory.plan.exists() and not history.taken_over:
         try:
-            found: Identity = read_ptbxl(place, anew=True).identity
+            plan = read_plan(directory.plan)
+        except LeadwiseError as error:
+            yield str(error)
+            return
+        place = directory.made_cohort(plan)
+        if plan.makes_cohort and not (place / "ptbxl_database.csv").exists():
+            kind = COHORTS.find(plan.cohort.kind)  # another's recordings may lie there in another layout
+            read[place] = partial(kind.read, plan.cohort.settings, place, plan.cohort_roles())
+    for place in sorted(read):
+        try:
+            found: Identity = read[place]().identity
         except LeadwiseError as error:
             yield str(error)
             continue

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leadwise.errors import InputError
+from leadwise.errors import InputError, one_line
 from leadwise.run.bundle import Bundle
 from leadwise.run.results import TABLES
 from leadwise.study.graph import seeds
@@ -24,9 +24,10 @@ def _problems(bundle: Bundle) -> Iterator[str]:
     tables += ["seeds"] if any(seeds(plan, name) for name in plan.evaluators) else []
     yield from _lacking("table", tables, bundle.files_of("tables"))
     for name in tables:
-        missing = [column for column in TABLES[name].columns if column not in bundle.tables[name]]
-        if missing:
-            yield f"lacks the column '{missing[0]}' of its table {name}"
+        yield from TABLES[name].problems(bundle.tables[name])
+        strange = set(bundle.tables[name]["role"]) - plan.roles.keys()
+        if strange:
+            yield f"has the {one_line(min(strange))} role in its table {name}, which its plan has not"
     for name, entry in plan.evaluators.items():
         there = bundle.references.get(name)
         lacking = set(entry.references) - set(there.budgets if there and there.evaluator == name else [])

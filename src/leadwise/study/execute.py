@@ -99,7 +99,10 @@ def evaluate_bundle(
     check_complete(frozen)
     check_bundle(frozen.plan, list(next(iter(frozen.evaluators.values())).labels), whole, chosen)
     # what cannot be loaded, or is not what it was, is refused before a receipt says that scoring began
-    _ = frozen.policies, frozen.tables, whole.identity
+    _ = frozen.tables, whole.identity
+    for policy in frozen.policies.values():
+        if hasattr(policy, "serve"):
+            policy.serve(whole.role(chosen).available, frozen.plan.budgets)
     freeze, roles = frozen.freeze, {chosen: whole.role(chosen).fingerprint()}
     with directory.writing():
         _keep_plan(frozen.path / "plan.toml", directory)
@@ -160,7 +163,7 @@ def _keep_plan(plan: Path, directory: RunDirectory) -> None:
 
 def _made_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
     """The cohort that a plan makes, made once."""
-    place = made_place(plan, directory)
+    place = directory.made_cohort(plan)
     new = not place.exists()
     if new:
         maker: Any = COHORTS.find(plan.cohort.kind)
@@ -175,20 +178,9 @@ def _made_cohort(plan: Plan, directory: RunDirectory) -> Cohort:
     return whole
 
 
-def made_place(plan: Plan, directory: RunDirectory) -> Path:
-    """Where a run keeps the recordings that it makes: a place for each cohort that it has made."""
-    said = "-".join(str(value) for value in plan.cohort.settings.model_dump().values())
-    return directory.path / f"cohort-{said}"
-
-
-def makes_cohort(plan: Plan) -> bool:
-    """Whether the recordings of a plan are made, and not found in a directory."""
-    return hasattr(COHORTS.find(plan.cohort.kind), "write")
-
-
 def read_cohort(plan: Plan, cohort: str | Path | None) -> Cohort | None:
     """The cohort of a plan, with the plan's roles; None where the run makes its own recordings."""
-    if makes_cohort(plan):
+    if plan.makes_cohort:
         if cohort is not None:
             raise PlanError(
                 f"The plan makes its own recordings and would not read {cohort}; leave --cohort out, or name a plan "

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool
 
 from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.headroom import headroom_frame
 from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings
 from leadwise.analysis.splits import split_frame
@@ -22,7 +24,6 @@ from leadwise.evaluators.masks import CARDINALITIES
 from leadwise.leads import LEADS, LeadSet
 from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
-from leadwise.policies.oracle import headroom_frame
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.references import References, search_references
 from leadwise.run.bundle import write_bundle
@@ -148,9 +149,16 @@ def fit_policy(work: Work, name: str) -> None:
         ranking=_first_lead_ranking(work),
         evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
         policies={other: parts.policy(other) for other in entry.settings.policies},
+        patterns=_patterns(cohort) if CENSUS in work.inputs else None,
         directory=work.readings,
     )
     POLICIES.find(entry.kind).make(entry.settings, material).save(_file(work.out, name))
+
+
+def _patterns(cohort: Cohort) -> Bool[np.ndarray, "p 12"]:
+    """The leads that records have, whatever their role; these are counts, which the seal leaves open."""
+    roles = [cohort.role(role).available for role in cohort.roles.folds if role in cohort]
+    return np.unique(np.vstack(roles), axis=0)
 
 
 def _first_lead_ranking(work: Work) -> list[str]:

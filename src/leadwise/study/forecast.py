@@ -22,7 +22,7 @@ from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
 from leadwise.run.stage_names import evaluator_stage, scoring_stage
-from leadwise.study.execute import find_plan, made_place, makes_cohort, read_cohort
+from leadwise.study.execute import find_plan, read_cohort
 from leadwise.study.feasibility import check_plan, role_sizes
 from leadwise.study.graph import seeds, stages
 from leadwise.study.status import run_status
@@ -45,7 +45,7 @@ def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None
     if directory.path.exists() and not directory.path.is_dir():
         raise InputError(f"{out} is a file; name a directory for the run.")
     directory.check_ours()
-    done = {COHORT} if not makes_cohort(wanted) or made_place(wanted, directory).exists() else set()
+    done = {COHORT} if not wanted.makes_cohort or directory.made_cohort(wanted).exists() else set()
     if directory.plan.exists():
         done |= {row["stage"] for row in run_status(out, wanted) if row["state"] == "done"}
     sizes = role_sizes(wanted, whole)

@@ -90,6 +90,8 @@ def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
     entry = plan.policies[name]
     needs = (*FIT, *_parts(plan, entry.settings.evaluators, entry.settings.policies))
     settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": plan.first_lead}
+    if entry.settings.needs_patterns:
+        needs = (*needs, CENSUS)
     if entry.settings.evaluators and plan.first_lead_of is not None:
         needs = (*needs, search_stage(plan.first_lead_of, 1))
     return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, cost=entry.settings.cost(sizes))

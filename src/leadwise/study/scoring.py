@@ -229,9 +229,6 @@ def _joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def write_frames(directory: Path, frames: Mapping[str, pd.DataFrame]) -> None:
     """Tables as CSV and Parquet; what has a row for every record as Parquet only."""
     for name, frame in frames.items():
-        # numbers among lead names are text in Parquet, whose columns have one type
-        mixed = [str(column) for column, cells in frame.items() if cells.dtype == object]
-        one_type = frame.assign(**{column: frame[column].map(str, na_action="ignore") for column in mixed})
-        one_type.to_parquet(directory / f"{name}.parquet", index=False)
+        frame.to_parquet(directory / f"{name}.parquet", index=False)
         if name not in TABLES or not TABLES[name].large:
             write_csv(frame, directory / f"{name}.csv")

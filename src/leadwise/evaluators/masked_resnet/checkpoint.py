@@ -76,7 +76,7 @@ class Checkpoints:
         if found is None:
             outcome = "No whole checkpoint is left, so the training begins anew."
         for path, problem in damaged.items():
-            warnings.warn(f"{problem} {outcome}", LeadwiseWarning, stacklevel=4)
+            warnings.warn(f"{problem} {outcome}", LeadwiseWarning, stacklevel=5)
             path.unlink()
         for name in (CHECKPOINT, CHECKPOINT_BEFORE, BEST, HISTORY):
             remove_drafts(self.directory / name)
@@ -105,5 +105,5 @@ class Checkpoints:
                 f"{path} was written on another kind of machine ({facts['machine']}, here {machine()}): the training "
                 "goes on, but its weights will differ in their last digits from an uninterrupted training's.",
                 LeadwiseWarning,
-                stacklevel=5,
+                stacklevel=6,  # the caller of whoever lets the training run
             )

@@ -57,7 +57,7 @@ def _pair(story: Story) -> tuple[str, str, str, int, str] | None:
     targets = {name: getattr(each.settings, "target", None) for name, each in story.plan.policies.items()}
     for pair in story.plan.pairs:
         first, second = pair.policies
-        if targets[first] != targets[second] and targets[first] in pair.evaluators:
+        if targets[second] not in (None, targets[first]) and targets[first] in pair.evaluators:
             return first, second, str(targets[first]), story.primary.k, EXPLORATORY
     for pair in story.plan.pairs:
         return pair.policies[0], pair.policies[1], pair.evaluators[0], story.primary.k, EXPLORATORY

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-import pandas as pd
-
 from leadwise.report.tables.published import PAPER
-from leadwise.report.tables.view import INTERVAL, ReportTable, View, same
+from leadwise.report.tables.view import INTERVAL, ReportTable, View, column_of, same
 
 PLACE = 10
 
@@ -13,10 +11,9 @@ PLACE = 10
 def tables(view: View) -> Iterator[ReportTable]:
     rows = view.rows("hypotheses")
     single = rows[rows["cells"] == 1] if len(rows) else rows
-    policies = single.get("policies", pd.Series(dtype=str)).str.split()
-    versus = policies.str[1].astype(object).fillna("")
-    place = {"policy": policies.str[0], "versus": versus, "metric": single.get("metrics")}
-    place |= {"k": pd.to_numeric(single.get("budgets", policies))}
+    policies = [text.split() for text in column_of(single, "policies")]
+    place = {"policy": [first for first, *_ in policies], "versus": [" ".join(others) for _, *others in policies]}
+    place |= {"k": [int(k) for k in column_of(single, "budgets")], "metric": column_of(single, "metrics")}
     said = view.cells(single.assign(**place))
     columns = same("number", "role", "level", "quantity", "policies", "evaluator", "baseline")
     columns |= {"reference": "references", "budgets": "k", "metrics": "metrics", "expected": "expected"}

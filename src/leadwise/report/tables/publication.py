@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from leadwise.report.numbers import Estimate
+from leadwise.report.tables.published import COUNTS
 from leadwise.report.tables.view import INTERVAL, ReportTable, View, column_of, intervals, same
 
 PLACE = 200
@@ -86,16 +87,13 @@ def _published(view: View) -> ReportTable:
     )
 
 
-_COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters")
-
-
 def _value(value: float, leads: Any, column: str, unit: Any) -> Any:
     """A number or lead names; things are counted without decimals, and a seed counts nothing."""
     if pd.isna(value):
         return leads if isinstance(leads, str) else value
     if column == "seed":
         return str(int(value))
-    return int(value) if column in _COUNTS or unit == "patients" else value
+    return int(value) if column in COUNTS or unit == "patients" else value
 
 
 def _beside(rows: pd.DataFrame) -> list[str]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.cohort.roles import SCORED
@@ -15,6 +14,8 @@ from leadwise.run.contents import RunContents
 PAPER = "paper"
 _BARE = ("value", "delta", "interaction", "leads")
 """Columns whose numbers need no word before them."""
+COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters")
+"""Columns that count things."""
 _ESTIMATES = {
     "interaction": ("interactions", "interaction"),
     "contrast": ("contrasts", "delta"),
@@ -40,7 +41,8 @@ class PaperNumbers:
         if self._published.empty or rows.empty:
             return rows
         lines = self._published[self._published["table"] == table]
-        keys = [key for key in KEYS if key != "role" and key in rows and lines[key].fillna("").ne("").any()]
+        known = [key for key in KEYS if any(_known(value) != "" for value in lines[key])]
+        keys = [key for key in known if key != "role" and key in rows]
         said: dict[tuple[Any, ...], dict[tuple[int, str, str], Estimate]] = {}
         # the paper gives some numbers in several places, and not in all of them with an interval
         for line in lines.sort_values("published_lo", key=pd.isna, kind="stable").to_dict("records"):
@@ -48,7 +50,7 @@ class PaperNumbers:
             # a count of patients is no share of them, though both stand in one row
             column = "patients" if line["unit"] == "patients" else line["column"]
             found = said.setdefault(tuple(_known(line[key]) for key in keys), {})
-            found.setdefault((fold, line["role"], column), _printable(line, rows))
+            found.setdefault((fold, line["role"], column), _printable(line))
         folds = self._folds(rows)
         cells = [
             self._of_row(said.get(tuple(_known(row[key]) for key in keys), {}), row.get("role"), folds)
@@ -107,7 +109,7 @@ class PaperNumbers:
         return columns
 
 
-def _printable(line: Mapping[Any, Any], rows: pd.DataFrame) -> Estimate:
+def _printable(line: Mapping[Any, Any]) -> Estimate:
     """The published number of a line in the unit of our table; a count stays one."""
     if isinstance(line["published_leads"], str) and line["published_leads"]:
         return Estimate(line["published_leads"])
@@ -116,9 +118,7 @@ def _printable(line: Mapping[Any, Any], rows: pd.DataFrame) -> Estimate:
         return Estimate(str(int(value)))  # it counts nothing
     if line["unit"] == "percent":
         return Estimate(value / 100, *(bound / 100 for bound in bounds))
-    ours = rows.get(line["column"])
-    counts = line["unit"] == "patients" or (ours is not None and is_integer_dtype(ours))
-    return Estimate(int(value) if counts else value, *bounds)
+    return Estimate(int(value) if line["column"] in COUNTS or line["unit"] == "patients" else value, *bounds)
 
 
 def _known(value: Any) -> Any:

@@ -142,9 +142,10 @@ def same(*columns: str) -> dict[str, str]:
 
 
 def intervals(rows: pd.DataFrame, low: str = "lo", high: str = "hi") -> "pd.Series[Any]":
-    """A column of intervals."""
+    """A column of intervals, None where there is none."""
     bounds = rows.reindex(columns=[low, high]).itertuples(index=False)
-    return pd.Series([Estimate(lo=lo, hi=hi) for lo, hi in bounds], index=rows.index, dtype=object)
+    cells = [None if pd.isna(lo) or pd.isna(hi) else Estimate(lo=lo, hi=hi) for lo, hi in bounds]
+    return pd.Series(cells, index=rows.index, dtype=object)
 
 
 def renamed(rows: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:

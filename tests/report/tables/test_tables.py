@@ -3,19 +3,21 @@
 import re
 from dataclasses import replace
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from leadwise.report.wording import interval
 
-from leadwise.findings.paper import read_published
-from leadwise.report.tables import TABLES, ReportTable, report_tables
+from leadwise.report.names import spoken
+from leadwise.report.numbers import cell, interval
+from leadwise.report.tables import report_tables
+from leadwise.report.tables.view import ReportTable
 from leadwise.run.contents import RunContents
 from leadwise.run.plan import Hypothesis
 
-STUDIED, SEVERAL_REFERENCES = 2, 2
-"""Policies whose calibration, patients and interactions are looked at; whose references are common."""
+COMPARED = {"claim-cells", "published", "hypotheses"}
+"""Tables whose rows are about others' words."""
 
 
 @pytest.fixture(scope="module")
@@ -31,59 +33,59 @@ def tables(contents: RunContents) -> dict[str, ReportTable]:
 # all of them ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_table_is_there_in_its_order(contents: RunContents) -> None:
-    assert tuple(table.name for table in report_tables(contents)) == TABLES
-    assert len(set(TABLES)) == len(TABLES)
-    assert all(re.fullmatch(r"[a-z-]+", name) for name in TABLES)
+def test_every_table_has_a_name_of_its_own(tables: dict[str, ReportTable], contents: RunContents) -> None:
+    assert len(tables) == len(report_tables(contents))
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]+", name) for name in tables)
+    assert next(iter(tables)) == "hypotheses"
+    assert list(tables)[-3:] == ["claims", "claim-cells", "published"]
+
+
+def test_tables_are_those_of_the_plan(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    plan = contents.plan
+    contrasts = [name.removeprefix("contrasts-") for name in tables if name.startswith("contrasts-")]
+    assert contrasts == [name for name, each in plan.evaluators.items() if each.references]
+    interactions = [table for name, table in tables.items() if name.startswith("interactions")]
+    assert len(interactions) == len(plan.interactions)
+    for table, family in zip(interactions, plan.interactions, strict=True):
+        assert f"{spoken(family.evaluator)} minus {spoken(family.baseline)}" in table.title
 
 
 def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: dict[str, ReportTable]) -> None:
-    plan, policies = contents.plan, len(contents.bundle.policies)
+    plan, policies, studied = contents.plan, len(contents.plan.policies), len(contents.plan.studied)
     roles, metrics, labels, evaluators = len(contents.scored), 3, 5, len(contents.bundle.evaluators)
+    searched = {name: set(each.references) for name, each in plan.evaluators.items()}
+    shared = {name: len(set(plan.budgets) & found) for name, found in searched.items()}
+    both = sum(shared[name] for name in plan.readers)
     budgets = len(plan.budgets)
-    common = len(set(plan.budgets) & set(plan.strong.search))  # where both evaluators have references
-    both = budgets + common
-    searched_alike = len(contents.bundle.references) - 1
-    assert budgets > common > 0
     expected = {
         "hypotheses": 0,
         "splits": len(plan.roles),
         "evaluator-quality": (roles + 1) * evaluators * 2 * 5,
-        "references": metrics * (searched_alike * (1 + budgets) + len(plan.strong.search)),
-        "contrasts-controlled": roles * policies * budgets * metrics,
-        "contrasts-strong": roles * policies * common * metrics,
-        "pairs": roles * 2 * budgets * metrics * 7,
+        "references": metrics * sum(map(len, searched.values())),
+        **{f"contrasts-{name}": roles * policies * metrics * shared[name] for name in searched if searched[name]},
+        "pairs": roles * budgets * metrics * sum(len(each.evaluators) for each in plan.pairs),
         "calibration-structure": roles * both * 7,
-        "calibration-differences": roles * both * STUDIED * 7,
-        "calibration-labels": roles * both * STUDIED * labels,
-        "patient-effects": roles * both * STUDIED * 11,
-        "patient-benefit": roles * both * (STUDIED * 9 + 5),
+        "calibration-differences": roles * both * studied * 7,
+        "calibration-labels": roles * both * studied * labels,
+        "patient-effects": roles * both * studied * 11,
+        "patient-benefit": roles * both * (studied * 9 + 5),
         "alignment": roles * policies * both,
         "lead-frequencies": roles * policies * budgets,
-        "interactions": roles * STUDIED * common * metrics,
-        "interactions-common": roles * STUDIED * both * metrics,
-        "interactions-mask-robust": roles * STUDIED * both * metrics,
-        "strong-mga": roles * 3 * common * metrics,
-        # Strong-MGA at every budget; the variant where there is a gap to be closed
-        "strong-mga-gap": roles * 2 * budgets * metrics,
-        "interactions-sensitivity": roles * 2 * STUDIED * common * metrics,
-        "seeds": 2 * len(plan.strong.seeds) + 1,
         "modal-sets": roles * policies * budgets,
         "headroom": 12 + budgets + budgets + sum(k <= 4 for k in plan.budgets),
-        "claims": len(read_published("claims")),
         "published": 0,
     }
+    for name, family in zip([n for n in tables if n.startswith("interactions")], plan.interactions, strict=True):
+        owners = (family.evaluator, family.baseline) if family.reference == "own" else (family.reference,)
+        common = set(plan.budgets).intersection(*(searched[owner] for owner in owners))
+        expected[name] = roles * len(family.policies) * len(common) * metrics
     assert {name: len(tables[name].frame) for name in expected} == expected
-    assert set(TABLES) - set(expected) == {"patient-groups", "claim-cells"}  # as many as there happen to be
-    groups = tables["patient-groups"].frame
-    assert roles * both * STUDIED * labels < len(groups) <= roles * both * STUDIED * (3 + 2 * labels)
-    assert tables["claim-cells"].frame.groupby(["claim", "role"])["cell"].max().sum() == sum(
-        contents.results["claims"]["cells"]
-    )
+    groups = tables["patient-groups"].frame  # as many as there happen to be
+    assert roles * both * studied * labels < len(groups) <= roles * both * studied * (3 + 2 * labels)
 
 
 def test_rows_can_be_told_apart(tables: dict[str, ReportTable]) -> None:
-    for name in set(TABLES) - {"claim-cells", "published", "hypotheses"}:
+    for name in set(tables) - COMPARED:
         frame = tables[name].frame
         facts = [column for column in frame if frame[column].dtype != float and "interval" not in column]
         assert not frame.duplicated(facts).any(), name
@@ -108,8 +110,8 @@ def test_intervals_belong_to_their_numbers(contents: RunContents, tables: dict[s
     bounds = {
         (row["delta"], interval(row["lo"], row["hi"])) for row in contents.results["contrasts"].to_dict("records")
     }
-    for name in ("contrasts-controlled", "contrasts-strong", "strong-mga"):
-        assert {(row["D"], row["95% interval"]) for row in tables[name].frame.to_dict("records")} <= bounds
+    for name in (name for name in tables if name.startswith("contrasts-")):
+        assert {(row["D"], cell(row["95% interval"])) for row in tables[name].frame.to_dict("records")} <= bounds
     rows = contents.results["interactions"].to_dict("records")
     bounds = {
         (
@@ -122,21 +124,19 @@ def test_intervals_belong_to_their_numbers(contents: RunContents, tables: dict[s
         for row in rows
     }
     shown: set[tuple[object, ...]] = set()
-    for name in ("interactions", "interactions-common", "interactions-mask-robust", "interactions-sensitivity"):
-        frame = tables[name].frame
+    for frame in (table.frame for name, table in tables.items() if name.startswith("interactions")):
         before, after = [column for column in frame if column.startswith("D ")]
         columns = [before, after, "I", "95% interval", "simultaneous 95% interval"]
-        shown |= set(frame[columns].itertuples(index=False, name=None))
+        shown |= {(*numbers, cell(own), cell(joint)) for *numbers, own, joint in frame[columns].itertuples(index=False)}
     assert shown == bounds
 
 
 def test_the_gap_is_closed_as_far_as_the_results_say(contents: RunContents, tables: dict[str, ReportTable]) -> None:
     rows = contents.results["gap_closed"].to_dict("records")
     columns = ["D of the other", "D of the policy", "share closed", "95% interval of the share"]
-    shown = tables["strong-mga-gap"].frame.dropna(subset="share closed")[columns]
-    assert sorted(shown.itertuples(index=False, name=None)) == sorted(
-        (row["d_baseline"], row["d_policy"], row["share"], interval(row["lo"], row["hi"])) for row in rows
-    )
+    shown = tables["gap-closed"].frame[columns].itertuples(index=False)
+    expected = [(row["d_baseline"], row["d_policy"], row["share"], interval(row["lo"], row["hi"])) for row in rows]
+    assert sorted((*numbers, cell(of_share)) for *numbers, of_share in shown) == sorted(expected)
 
 
 def test_pairs_carry_how_alike_the_sets_are(contents: RunContents, tables: dict[str, ReportTable]) -> None:
@@ -178,7 +178,7 @@ def test_a_result_that_is_missing_leaves_an_empty_table(contents: RunContents, t
     for gone in sources - {"contrasts"}:
         results = {name: frame for name, frame in contents.results.items() if name != gone}
         found = report_tables(replace(contents, results=results))
-        assert tuple(table.name for table in found) == TABLES
+        assert [table.name for table in found] == list(tables)
         for table in found:
             if table.source == f"{gone}.csv":
                 assert table.frame.empty
@@ -202,7 +202,7 @@ def test_one_role_needs_no_column_and_two_do(contents: RunContents, tables: dict
         for name, frame in contents.results.items()
     }
     alone = {table.name: table for table in report_tables(replace(contents, results=results))}
-    for name in set(TABLES) - {"references", "published"}:
+    for name in set(tables) - {"references", "published"}:
         assert "role" in tables[name].frame
         assert ("role" in alone[name].frame) == (name in about_both | {"evaluator-quality", "seeds", "headroom"}), name
         assert "evaluation" not in alone[name].caption
@@ -219,7 +219,6 @@ def test_captions_are_a_sentence_or_two_and_say_what_is_exploratory(tables: dict
         assert ("xploratory" in table.caption) == (table.status == "exploratory"), table.name
         assert ("ost hoc" in table.caption) == (table.status == "post hoc"), table.name
         assert table.status in ("", "primary", "supporting", "secondary", "exploratory", "post hoc")
-    assert [table.name for table in tables.values() if table.status == "primary"] == ["interactions"]
     assert "sees the labels" in tables["headroom"].caption
 
 
@@ -232,7 +231,7 @@ def test_differences_say_what_negative_means(tables: dict[str, ReportTable]) -> 
 
 def test_names_are_as_people_write_them(tables: dict[str, ReportTable]) -> None:
     raw = {"ecg-on-demand", "mga", "ccga", "strong-mga", "strong-mga-controlled-state", "nll", "brier", "ece"}
-    for name in set(TABLES) - {"published"}:
+    for name in set(tables) - {"published"}:
         frame = tables[name].frame
         assert not raw & set(frame.to_numpy(dtype=object).ravel()), name
         assert not any("_" in str(column) for column in frame)

@@ -1,18 +1,21 @@
 """The methods follow the plan and the run: another setting, another sentence."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from leadwise.report.methods import describe_methods
 
 from leadwise.cohort.identity import Identity
+from leadwise.report.prose.methods import describe_methods
 from leadwise.run.contents import RunContents
 from leadwise.run.history import History
 from leadwise.run.ledger import End, Receipt
 from leadwise.run.plan import Plan
+from runs import PLAN
 
 
 @pytest.fixture(scope="module")
@@ -21,15 +24,15 @@ def contents(finished: Path) -> RunContents:
 
 
 def with_plan(contents: RunContents, changed: Mapping[str, Any]) -> RunContents:
-    """The run, as if some settings had been others; keys are paths such as "strong.recipe.crop"."""
-    facts = contents.plan.model_dump()
+    """The run, as if some settings had been others; keys are paths such as "evaluators.strong.recipe.crop"."""
+    said = tomllib.loads(PLAN)
     for path, value in changed.items():
         *parts, last = path.split(".")
-        part = facts
+        part = said
         for name in parts:
-            part = part[name]
+            part = part.setdefault(name, {})
         part[last] = value
-    return replace(contents, plan=Plan.model_validate(facts))
+    return replace(contents, plan=Plan.model_validate(said))
 
 
 def section(contents: RunContents, heading: str) -> str:
@@ -38,7 +41,7 @@ def section(contents: RunContents, heading: str) -> str:
 
 def test_every_section_is_prose(contents: RunContents) -> None:
     found = describe_methods(contents)
-    assert len(dict(found)) == len(found) == 12
+    assert len(dict(found)) == len(found) == 8 + len(contents.plan.evaluators) - 1
     for heading, text in found:
         assert heading
         assert text.endswith(".")
@@ -50,25 +53,25 @@ def test_every_section_is_prose(contents: RunContents) -> None:
 @pytest.mark.parametrize(
     ("heading", "setting", "value", "said"),
     [
-        ("Controlled evaluator", "controlled.repeats", 1, "under 1 random mask (seed"),
-        ("Controlled evaluator", "controlled.strength", 0.25, "inverse penalty 0.25"),
-        ("Controlled evaluator", "controlled.clip", 2.5, "±2.5 deviations"),
-        ("Controlled evaluator", "controlled.seed", 99, "(seed 99)"),
-        ("Strong evaluator", "strong.seeds", [5, 6, 7], "3 seeds (5, 6 and 7)"),
-        ("Strong evaluator", "strong.seeds", [5], "1 seed (5)"),
-        ("Strong evaluator", "strong.widths", [1, 2, 3, 4], "widths 1, 2, 3 and 4"),
-        ("Strong evaluator", "strong.recipe.epochs", 31, "31 epochs"),
-        ("Strong evaluator", "strong.recipe.crop", 333, "333 samples"),
-        ("Strong evaluator", "strong.recipe.learning_rate", 0.5, "up to 0.5"),
-        ("Strong evaluator", "strong.recipe.mixing", 0.4, "blending of records (α = 0.4)"),
-        ("Mask-robust evaluator", "mask_robust.seed", 44, "(seed 44)"),
-        ("Mask-robust evaluator", "mask_robust.recipe.batch", 17, "batches of 17"),
-        ("Fixed references", "strong.search", [1, 4], "not searched at k = 2"),
-        ("Policies", "policies.states", 54321, "54,321 states"),
-        ("Policies", "policies.neighbours", 33, "33 train states"),
-        ("Policies", "policies.hidden", 19, "19 units"),
-        ("Policies", "policies.own", 0.25, "25% come from"),
-        ("Policies", "policies.first_lead", "V3", "All begin with V3, as the plan has it"),
+        ("Controlled evaluator", "evaluators.controlled.repeats", 1, "under 1 random mask (seed"),
+        ("Controlled evaluator", "evaluators.controlled.strength", 0.25, "inverse penalty 0.25"),
+        ("Controlled evaluator", "evaluators.controlled.clip", 2.5, "±2.5 deviations"),
+        ("Controlled evaluator", "evaluators.controlled.seed", 99, "(seed 99)"),
+        ("Strong evaluator", "evaluators.strong.seeds", [5, 6, 7], "3 seeds (5, 6 and 7)"),
+        ("Strong evaluator", "evaluators.strong.seeds", [5], "trained once (seed 5)"),
+        ("Strong evaluator", "evaluators.strong.widths", [1, 2, 3, 4], "widths 1, 2, 3 and 4"),
+        ("Strong evaluator", "evaluators.strong.recipe.epochs", 31, "31 epochs"),
+        ("Strong evaluator", "evaluators.strong.recipe.crop", 333, "333 samples"),
+        ("Strong evaluator", "evaluators.strong.recipe.learning_rate", 0.5, "up to 0.5"),
+        ("Strong evaluator", "evaluators.strong.recipe.mixing", 0.4, "blending of records (α = 0.4)"),
+        ("Mask-robust evaluator", "evaluators.mask-robust.seeds", [44], "(seed 44)"),
+        ("Mask-robust evaluator", "evaluators.mask-robust.recipe.batch", 17, "batches of 17"),
+        ("Fixed references", "evaluators.strong.references", [1, 4], "strong evaluator were not searched at k = 2, so"),
+        ("Policies", "policies.mga.states", 54321, "54,321 states"),
+        ("Policies", "policies.ccga.neighbours", 33, "33 train states"),
+        ("Policies", "policies.ecg-on-demand.hidden", 19, "19 units"),
+        ("Policies", "policies.mga.own", 0.25, "25% come from"),
+        ("Policies", "first_lead", "V3", "begin with V3, as the plan has it"),
         ("Policies", "budgets", [2, 3], "k = 2 or 3"),
         ("Inference", "bootstrap.replicates", 4321, "4,321 times"),
         ("Inference", "bootstrap.seed", 5, "seed 5)"),
@@ -92,7 +95,7 @@ def test_a_setting_of_the_plan_is_told(
 )
 def test_what_a_recipe_does_not_do_is_not_told(contents: RunContents, setting: str, off: object, said: str) -> None:
     assert said in section(contents, "Strong evaluator")
-    changed = with_plan(contents, {f"strong.recipe.{setting}": off})
+    changed = with_plan(contents, {f"evaluators.strong.recipe.{setting}": off})
     assert said not in section(changed, "Strong evaluator")
 
 
@@ -107,14 +110,14 @@ def test_the_run_is_told(contents: RunContents) -> None:
     seeds = results["seeds"]
     chosen = seeds[seeds["chosen"] & (seeds["role"] == "selection")].iloc[0]
     assert f"seed {chosen['seed']}, after epoch {chosen['epoch']}" in section(contents, "Strong evaluator")
-    assert "8,701 parameters" in section(contents, "Strong evaluator")
     assert "The recipe is the same." in section(contents, "Mask-robust evaluator")
     assert "12 sets at k = 1, 66 sets at k = 2 and 495 sets at k = 4" in section(contents, "Fixed references")
     references = results["references"]
     best = references[
         (references["evaluator"] == "controlled") & (references["k"] == 1) & (references["metric"] == "nll")
     ]
-    assert f"All begin with {best['leads'].iloc[0]}, the controlled evaluator's" in section(contents, "Policies")
+    begins = f"begin with {best['leads'].iloc[0]}, the best single lead of the controlled evaluator"
+    assert begins in section(contents, "Policies")
     for sha256 in results["resamples"]["sha256"]:
         assert sha256 in section(contents, "Inference")
     freeze = section(contents, "What was frozen, and when")
@@ -138,14 +141,14 @@ def test_real_recordings(contents: RunContents) -> None:
     assert "synthetic" not in " ".join(text for _, text in describe_methods(real))
     assert "(the publication's was aVR)" in section(real, "Policies"), "the tiny cohort has another best lead"
     assert "(the publication's was aVR)" not in section(contents, "Policies"), "nothing was published about this one"
-    same = with_plan(real, {"policies.first_lead": "aVR"})
+    same = with_plan(real, {"first_lead": "aVR"})
     assert "publication's was" not in section(same, "Policies")
 
 
 def test_shipped_weights_are_told(contents: RunContents) -> None:
     def without_history(receipt: Receipt) -> Receipt:
-        if isinstance(receipt, End) and receipt.stage.startswith("strong-seed-"):
-            return receipt.model_copy(update={"outputs": {"strong.safetensors": ""}})
+        if isinstance(receipt, End) and receipt.stage.startswith("evaluator/strong/seed-"):
+            return receipt.model_copy(update={"outputs": {"evaluators.strong.safetensors": ""}})
         return receipt
 
     said = "It was not trained in this run"
@@ -156,11 +159,26 @@ def test_shipped_weights_are_told(contents: RunContents) -> None:
 
 def test_missing_tables_are_left_out(contents: RunContents) -> None:
     found = describe_methods(replace(contents, results={"contrasts": contents.results["contrasts"]}))
-    assert len(found) == 12
     text = " ".join(paragraph for _, paragraph in found)
     assert "nan" not in text
-    assert "All begin with the controlled evaluator's best single lead" in text
+    assert "begin with the best single lead of the controlled evaluator" in text
     assert "Tried were" not in text
     assert "SHA-256 of" not in text
     partly = pd.DataFrame({"role": ["train"], "records": [5.0], "patients": [float("nan")]})
     assert "Its folds" not in section(replace(contents, results={"splits": partly}), "Cohort")
+
+
+def test_what_is_made_alike_is_told_by_what_differs(contents: RunContents) -> None:
+    assert section(contents, "Unbalanced controlled evaluator") == (
+        "The unbalanced controlled evaluator is made like the controlled evaluator, but without class weights."
+    )
+    assert "the other half is what ECG-on-Demand and MGA chose" in section(contents, "Mask-robust evaluator")
+    assert "Strong-MGA is made like MGA, but learns the NLL of the strong evaluator" in section(contents, "Policies")
+
+
+def test_a_kind_that_nobody_knows_is_told_by_its_settings(contents: RunContents) -> None:
+    entry = contents.plan.policies["mga"]
+    stranger = entry.model_copy(update={"kind": "mine:Policy"})
+    plan = contents.plan.model_copy(update={"policies": {"mine": stranger}})
+    text = section(replace(contents, plan=plan), "Policies")
+    assert "mine is of the kind mine:Policy, which this program did not bring along; its settings are target" in text

@@ -210,8 +210,8 @@ def test_where_a_report_cannot_be_made_the_old_one_stays(
 
 def test_results_of_an_earlier_version_are_not_shown_with_these_verdicts(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("artifacts")))
-    claims = pd.read_parquet(copy / "results" / "claims.parquet")
-    claims.drop(columns="contradicted").to_parquet(copy / "results" / "claims.parquet", index=False)
+    published = pd.read_parquet(copy / "results" / "published.parquet")
+    published.drop(columns="table").to_parquet(copy / "results" / "published.parquet", index=False)
     with pytest.raises(InputError, match=r"results was written by an earlier version .* command again"):
         write_report(copy)
 

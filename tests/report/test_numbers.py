@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leadwise.report.wording import cell, estimate, interval, listing, number, percent, spoken
+
+from leadwise.report.numbers import Estimate, Named, cell, estimate, interval, listing, number, percent, sorted_by
 
 REAL = st.floats(-1e6, 1e6)
 DIGITS = st.integers(0, 8)
@@ -60,23 +61,6 @@ def test_shares_are_percentages() -> None:
     assert percent(-0.0467, 2) == "−4.67%"
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("strong-mga", "Strong-MGA"),
-        ("nll", "NLL"),
-        ("ece", "ECE"),
-        ("ece5", "ECE, 5 bins"),
-        ("controlled", "controlled"),
-        ("strong-mga-controlled-state", "Strong-MGA, controlled state"),
-        ("somebody's own", "somebody's own"),
-        ("ece5x", "ece5x"),
-    ],
-)
-def test_names_are_as_people_write_them(name: str, expected: str) -> None:
-    assert spoken(name) == expected
-
-
 def test_lists_read_as_in_a_sentence() -> None:
     assert listing([]) == ""
     assert listing(["x"]) == "x"
@@ -97,3 +81,27 @@ def test_lists_read_as_in_a_sentence() -> None:
 )
 def test_cells_say_what_they_hold(value: object, expected: str) -> None:
     assert cell(value) == expected
+
+
+@given(REAL, REAL, REAL)
+def test_a_number_with_its_interval_is_one_cell_that_is_sorted_by_its_number(
+    value: float, low: float, high: float
+) -> None:
+    assert cell(Estimate(value, low, high)) == estimate(value, low, high)
+    assert sorted_by(Estimate(value, low, high)) == value
+    assert cell(Estimate(lo=low, hi=high)) == interval(low, high)
+    assert sorted_by(Estimate(lo=low, hi=high)) == low
+    assert sorted_by(Named((("", Estimate(value)), ("A", Estimate(low))))) == value
+
+
+def test_named_numbers_stand_in_a_row() -> None:
+    assert cell(Named((("", Estimate(0.5, 0.1, 0.9)), ("records", Estimate(2000))))) == (
+        "0.5000 [0.1000, 0.9000]; records 2,000"
+    )
+    assert cell(Named()) == ""
+    assert cell(Estimate("aVR V1")) == "aVR V1"
+
+
+@pytest.mark.parametrize("value", [*MISSING, "4.2", "", True, Named(), Named((("A", Estimate(1.0)),)), Estimate("aVR")])
+def test_words_are_not_sorted_by_numbers(value: object) -> None:
+    assert sorted_by(value) is None

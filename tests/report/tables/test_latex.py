@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leadwise.report.latex import LINES_ON_A_PAGE, NO_ROWS, escape, latex
-from leadwise.report.wording import cell
 
-from leadwise.report.tables import ReportTable
+from leadwise.report.numbers import cell
+from leadwise.report.tables.latex import LINES_ON_A_PAGE, NO_ROWS, escape, latex
+from leadwise.report.tables.view import ReportTable
 
 NASTY = st.text(alphabet="&%$#_{}[]*\\~^`<>|\"'-−µ²ρ…–—“”×≤°éß漢☃\n\t\x00 aZ09.,;:!?/()+=@", max_size=30)
 CELL = st.one_of(NASTY, st.floats(-1e3, 1e3), st.integers(-(10**6), 10**6), st.booleans(), st.none())
