@@ -142,17 +142,21 @@ def test_what_a_cohort_does_not_allow_is_said(tmp_path: Path, what: str) -> None
     assert plan_complaints(plan_of(tmp_path), cohort) == [sentence]
 
 
+BATCH = "references = [1, 2]\nrecipe = {epochs = 2, batch = 32"
+"""Of the strong evaluator."""
 PLANS = {
-    ("batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}\n\n", "batch = 500}\n\n"): "'strong.recipe.batch' is "
+    (BATCH, BATCH.replace("32", "500")): "'evaluators.strong.recipe.batch' is "
     "500, but the train role has 240 records; take a smaller batch.",
-    ("batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}\n\n", "batch = 1}\n\n"): "'strong.recipe' reads one "
+    (BATCH, BATCH.replace("32", "1")): "'evaluators.strong.recipe' reads one "
     "record of 3 samples at a time, from which batch normalisation learns nothing; take a larger 'batch' or 'crop'.",
     ('title = "tiny"', "roles = {train = [1], selection = [10], audit = [9]}"): "The plan gives no fold to the "
     "validation role, which a study needs; name some in 'roles.validation'.",
-    ("search = [1, 2]", "search = [2, 12]"): "No record of the selection role has 12 leads, which 'strong.search' asks "
-    "for; leave that out.",
-    ("states = 120", "states = 120, first_lead = 'aVR'"): "'policies.first_lead' is aVR, which no record of a cohort "
-    "made by hand has; name another lead.",
+    ("references = [1, 2]\n", "references = [2, 12]\n"): "No record of the selection role has 12 leads, which "
+    "'evaluators.strong.references' asks for; leave that out.",
+    (
+        'first_lead = "controlled"',
+        "first_lead = 'aVR'",
+    ): "'first_lead' is aVR, which no record of a cohort made by hand has; name another lead.",
 }
 
 
@@ -198,10 +202,18 @@ def test_references_can_be_searched_just_where_nothing_is_complained_of(seed: in
         facts["missing"][rows] = 3 * kinds[rng.integers(2, size=int(rows.sum()))]
 
     selection = cohort_of(each=6, change=spoil)["selection"]
-    plan = Plan.model_validate({"budgets": [max(budget, 2)], "strong": {"search": [max(budget, 2), budget]}})
+    searched = sorted({1, budget, max(budget, 2)})
+    plan = Plan.model_validate(
+        {
+            "budgets": [max(budget, 2)],
+            "cohort": {"kind": "ptbxl"},
+            "evaluators": {"first": {"kind": "logistic", "references": searched}},
+            "policies": {"any": {"kind": "random-subset"}},
+        }
+    )
     about_leads = [each for each in plan_complaints(plan, selection.cohort) if "leads" in each or "lead at" in each]
     try:
-        search_references(Reader("first"), selection, sorted({1, budget, *plan.budgets}))
+        search_references(Reader("first"), selection, searched)
     except InputError:
         assert about_leads
     else:
@@ -212,12 +224,12 @@ def test_references_can_be_searched_just_where_nothing_is_complained_of(seed: in
 
 HUGE = {
     "cohort.records": PLAN.replace("records = 160", f"records = {PLENTY}"),
-    "controlled.repeats": PLAN.replace("repeats = 2", f"repeats = {PLENTY}"),
-    "strong.widths.2": PLAN.replace("widths = [4, 4,", f"widths = [4, {PLENTY},"),
-    "strong.recipe.epochs": PLAN.replace("epochs = 2, batch = 32", f"epochs = {PLENTY}, batch = 32", 1),
-    "policies.states": PLAN.replace("states = 120", f"states = {PLENTY}"),
-    "policies.hidden": PLAN.replace("hidden = 8", f"hidden = {PLENTY}"),
-    "policies.epochs": PLAN.replace("hidden = 8, epochs = 2", f"hidden = 8, epochs = {PLENTY}"),
+    "evaluators.controlled.repeats": PLAN.replace("repeats = 2", f"repeats = {PLENTY}", 1),
+    "evaluators.strong.widths": PLAN.replace("widths = [4, 4,", f"widths = [4, {PLENTY},", 1),
+    "evaluators.strong.recipe.epochs": PLAN.replace("epochs = 2, batch = 32", f"epochs = {PLENTY}, batch = 32", 1),
+    "policies.ecg-on-demand.states": PLAN.replace("states = 120", f"states = {PLENTY}", 1),
+    "policies.ecg-on-demand.hidden": PLAN.replace("hidden = 8", f"hidden = {PLENTY}", 1),
+    "policies.ecg-on-demand.epochs": PLAN.replace("hidden = 8\nepochs = 2", f"hidden = 8\nepochs = {PLENTY}", 1),
     "bootstrap.replicates": PLAN.replace("replicates = 20", f"replicates = {PLENTY}"),
 }
 
@@ -228,9 +240,11 @@ def test_a_number_that_no_memory_can_hold_is_named_before_anything_is_written(tm
     for attempt in (run_study, forecast):
         with pytest.raises(PlanError) as caught:
             attempt(tmp_path / "plan.toml", tmp_path / "run")
-        assert str(caught.value).startswith(f"'{key}' of {PLENTY:,} would take about ")
-        assert str(caught.value).endswith(" GB; take a smaller number.")
-        assert "\n" not in str(caught.value)
+        shown = f"[4, {PLENTY}, 8, 8]" if key.endswith("widths") else f"{PLENTY:,}"
+        said, *more = str(caught.value).splitlines()
+        assert said.startswith(f"'{key}' of {shown} would take about ")
+        assert said.endswith(" GB; take a smaller number.")
+        assert len(more) == key.endswith("widths"), "a batch of so wide a network is too large too"
     assert os.listdir(tmp_path) == ["plan.toml"]
 
 
@@ -242,7 +256,10 @@ def test_a_batch_and_neighbours_count_as_far_as_there_are_records(
     assert plan_complaints(plan, None) == []
     monkeypatch.setattr(os, "sysconf", lambda name: 1 if name == "SC_PAGE_SIZE" else 500_000)
     named = {complaint.split("'")[1] for complaint in plan_complaints(plan, None)}
-    assert {"policies.neighbours", "strong.recipe.batch", "mask_robust.recipe.batch"} <= named
+    assert {
+        "policies.ccga.neighbours",
+        *(f"evaluators.{name}.recipe.batch" for name in ("strong", "mask-robust")),
+    } <= named
 
 
 def test_a_synthetic_cohort_that_no_memory_can_hold(tmp_path: Path) -> None:
@@ -272,7 +289,9 @@ def test_plans_that_ship_can_be_carried_out(name: str) -> None:
 def test_a_refused_plan_leaves_nothing(tmp_path: Path, pristine_tree: Path) -> None:
     plan_of(tmp_path, PTBXL.replace("batch = 32", "batch = 500"))
     for attempt in (run_study, forecast):
-        with pytest.raises(PlanError, match=r"'strong\.recipe\.batch' is 500, but the train role has \d+ records"):
+        with pytest.raises(
+            PlanError, match=r"'evaluators\.strong\.recipe\.batch' is 500, but the train role has \d+ records"
+        ):
             attempt(tmp_path / "plan.toml", tmp_path / "run", pristine_tree)
     assert not (tmp_path / "run").exists()
 

@@ -49,7 +49,7 @@ def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None
     if directory.plan.exists():
         done |= {row["stage"] for row in run_status(out, wanted) if row["state"] == "done"}
     sizes = role_sizes(wanted, whole)
-    done |= _ready(wanted, whole)
+    done |= ready(wanted, whole)
     work = {name: cost for name, cost in amounts(wanted, sizes).items() if name not in done}
     if not work.keys() - {REPORT}:
         return []
@@ -104,7 +104,7 @@ def calibrate(plan: Plan, cohort: Cohort | None) -> dict[str, float]:
     return seconds
 
 
-def _ready(plan: Plan, cohort: Cohort | None) -> set[str]:
+def ready(plan: Plan, cohort: Cohort | None) -> set[str]:
     """Stages whose evaluator ships with leadwise, made just as the plan says, on just these records."""
     found = set()
     for name, entry in plan.evaluators.items():
