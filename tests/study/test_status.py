@@ -68,7 +68,7 @@ def test_a_finished_run(finished: Path) -> None:
             "[evaluators.controlled]",
             "[roles]\ntrain = [1, 2, 3, 4, 5, 6]\nvalidation = [7]\nselection = [10]\naudit = [8]\n"
             "evaluation = [9]\n[evaluators.controlled]",
-            {"cohort"} | LAST,
+            {"cohort", "policy/cohort-state"} | LAST,
             set(),
         ),
     ],

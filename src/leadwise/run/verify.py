@@ -116,7 +116,8 @@ def _artifact_problems(directory: RunDirectory, history: History) -> list[str]:
     problems, present = [], list(_places(directory.artifacts))
     for place in present:
         if place not in said:
-            problems.append(f"{place} has no receipt that says it was finished.")
+            if not any(place in each.parents for each in said):
+                problems.append(f"{place} has no receipt that says it was finished.")
             continue
         try:
             artifact = read_artifact(place)
