@@ -59,7 +59,7 @@ def plot_sorted_effects(
     ax.text(0.04, 0.96, "\n".join(facts), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, linespacing=1.3)
     dress(
         ax,
-        title=f"{spoken(policy)}, k = {k}\n{evaluator_title(evaluator)}, {role} role",
+        title=f"{spoken(policy)}, k = {k}\n{evaluator_title(evaluator)},\n{role} role",
         xlabel="patients (%),\nsorted by effect",
         ylabel="patient’s delta NLL (nats)\nnegative favours adaptation",
     )
@@ -92,7 +92,7 @@ def plot_effect_quartiles(
     zero_line(ax)
     dress(
         ax,
-        title=f"By first-lead uncertainty, k = {k}\n{evaluator_title(evaluator)}, {role} role",
+        title=f"By first-lead uncertainty, k = {k}\n{evaluator_title(evaluator)},\n{role} role",
         xlabel="quartile of uncertainty,\nleast to most",
         ylabel="mean delta NLL (nats)\nnegative favours adaptation",
     )
@@ -135,7 +135,7 @@ def plot_cumulative_benefit(
     zero_line(ax)
     dress(
         ax,
-        title=f"Cumulative benefit, k = {k}\n{evaluator_title(evaluator)}, {role} role",
+        title=f"Cumulative benefit, k = {k}\n{evaluator_title(evaluator)},\n{role} role",
         xlabel="patients (%),\nranked within each policy",
         ylabel="cumulative mean benefit (nats)\npositive favours adaptation",
     )
@@ -150,7 +150,7 @@ def _percent(ax: Axes) -> None:
 
 
 def _figure(shown: Shown) -> Figure:
-    figure = Figure(figsize=(PAGE, 3.0), layout="constrained")
+    figure = Figure(figsize=(PAGE, 3.2), layout="constrained")
     panels = list(figure.subplots(1, 3))
     effects, patients = shown.frame("patient_effects"), shown.frame("patients")
     policies = shown.policies("patient_effects", shown.plan.studied)
