@@ -29,7 +29,7 @@ from leadwise.run.verify import verify
 from leadwise.study.execute import evaluate_bundle, report_run, run_study
 from leadwise.study.forecast import forecast
 from leadwise.study.status import run_status
-from runs import events, hashes
+from runs import PLAN, events, hashes
 
 # kinds of a stranger -------------------------------------------------------------------------------------------------
 
