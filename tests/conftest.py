@@ -76,6 +76,14 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEADWISE_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user meets, for whom types and shapes are not checked at the door."""
+    import jaxtyping
+
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
 @pytest.fixture(scope="session")
 def ptbxl() -> Path:
     """The real PTB-XL, where ``LEADWISE_PTBXL`` says it is."""

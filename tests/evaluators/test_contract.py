@@ -5,7 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -48,12 +47,6 @@ def cohort(small_cohort: Cohort) -> Cohort:
 @pytest.fixture
 def records(cohort: Cohort) -> Records:
     return cohort["validation"]
-
-
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a user meets, for whom shapes are not checked at the door."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 class Good:
@@ -428,6 +421,7 @@ def test_changing_what_it_is_given(records: Records, what: str, rate: float) -> 
     )
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_missing_members(records: Records) -> None:
     class NoLabels:
         def probabilities(self, signals: np.ndarray, _masks: np.ndarray) -> np.ndarray:
@@ -443,6 +437,7 @@ def test_missing_members(records: Records) -> None:
         refused(evaluator, records, rf"^Evaluator {name} needs an attribute 'labels' and a method 'probabilities\(sig")
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
     from leadwise.evaluators.logistic import LogisticEvaluator
 

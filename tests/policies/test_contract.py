@@ -321,6 +321,7 @@ def test_a_policy_of_three_members_keeps_the_contract(records: Records) -> None:
     ],
     ids=["company", "dice", "peeking", "nothing", "writing", "opening", "both"],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_what_check_policy_finds(records: Records, policy: Any, sentence: str) -> None:
     with pytest.raises(InputError) as refusal:
         check_policy(policy, records)
@@ -334,6 +335,7 @@ def test_a_policy_that_sets_its_mask_sees_nothing_new(records: Records, how: str
     check_policy(widening, records)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("absent", ["choose", "state_evaluator", "first_lead"])
 def test_every_member_is_needed(records: Records, absent: str) -> None:
     members = {name: getattr(Good, name) for name in ("choose", "state_evaluator", "first_lead") if name != absent}

@@ -304,10 +304,15 @@ def path(policy: Any, tmp_path: Path) -> Path:
     return tmp_path / "policy.safetensors"
 
 
+def named(*evaluators: Any) -> dict[str, Any]:
+    """Evaluators by name, as files find them."""
+    return {each.name: each for each in evaluators}
+
+
 def test_a_file_keeps_the_policy(
     policy: Any, path: Path, evaluators: list[LogisticEvaluator], records: Records
 ) -> None:
-    again = type(policy).load(path, evaluators[0])
+    again = type(policy).load(path, named(evaluators[0]))
     for k in (1, 2, 4, 7, 12):
         np.testing.assert_array_equal(allocate(again, records, k).order, allocate(policy, records, k).order)
     assert len({tuple(row) for row in allocate(again, records, 7).order.tolist()}) > 1
@@ -326,7 +331,7 @@ def test_a_file_keeps_the_policy(
 def test_a_file_is_the_same_every_time(
     policy: Any, path: Path, evaluators: list[LogisticEvaluator], tmp_path: Path
 ) -> None:
-    type(policy).load(path, evaluators[0]).save(tmp_path / "again.safetensors")
+    type(policy).load(path, named(evaluators[0])).save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
@@ -337,30 +342,32 @@ def test_two_evaluators_are_both_remembered(
     path = tmp_path / "policy.safetensors"
     mixed = kind(target, ["V5"], state_evaluator=seen, states=300, **settings(kind)).fit(train, train)
     mixed.save(path)
-    again = kind.load(path, seen, target)
+    again = kind.load(path, named(seen, target))
     assert allocate(again, records, 3).trained_on == "strong"
     np.testing.assert_array_equal(allocate(again, records, 3).order, allocate(mixed, records, 3).order)
     with pytest.raises(InputError, match=r"was trained with the target strong .*; this is controlled"):
-        kind.load(path, seen, seen)
-    with pytest.raises(InputError, match=r"was trained with the target strong .*; this is controlled"):
-        kind.load(path, seen)  # results would say that it was trained on the wrong one
+        kind.load(path, named(seen) | {"strong": seen})
+    with pytest.raises(InputError, match=r"was trained with the state evaluator controlled .*; this is strong"):
+        kind.load(path, named(target) | {"controlled": target})
+    with pytest.raises(InputError, match=r"needs 'strong', which is not here; there are controlled\.$"):
+        kind.load(path, named(seen))  # results would say that it was trained on the wrong one
 
 
 def test_another_evaluator_is_refused(policy: Any, path: Path, evaluators: list[LogisticEvaluator]) -> None:
     with pytest.raises(InputError) as refusal:
-        type(policy).load(path, evaluators[1])
+        type(policy).load(path, {"controlled": evaluators[1]})
     assert str(refusal.value) == (
-        f"{path} was trained with the state evaluator controlled ({evaluators[0].sha256[:12]}); "
+        f"{path} was trained with the target controlled ({evaluators[0].sha256[:12]}); "
         f"this is strong ({evaluators[1].sha256[:12]})."
     )
     with pytest.raises(InputError, match=r"this is Silent \(no hash\)"):
-        type(policy).load(path, Silent())
+        type(policy).load(path, {"controlled": Silent()})
 
 
 def test_another_kind_is_refused(policy: Any, path: Path, evaluators: list[LogisticEvaluator]) -> None:
     for other in {MGA, ECGOnDemand, CCGA} - {type(policy)}:
         with pytest.raises(InputError) as refusal:
-            other.load(path, evaluators[0])
+            other.load(path, named(evaluators[0]))
         assert str(refusal.value) == f"{path} holds a policy of kind '{policy.kind}', not '{other.kind}'."
 
 
@@ -369,7 +376,7 @@ def test_another_format_is_refused(policy: Any, path: Path, evaluators: list[Log
     tensors, facts = read_tensors(path, FORMAT)
     write_tensors(path, tensors, format, {name: value for name, value in facts.items() if name != "format"})
     with pytest.raises(InputError) as refusal:
-        type(policy).load(path, evaluators[0])
+        type(policy).load(path, named(evaluators[0]))
     assert str(refusal.value) == f"{path} holds '{format}', not 'leadwise policy 1'; make the file again."
 
 
@@ -379,12 +386,12 @@ def test_files_that_are_none(policy: Any, path: Path, evaluators: list[LogisticE
     for content in (b"", b"garbage" * 40, whole[:5], whole[:200], whole[: len(whole) // 2], whole[:-1]):
         other.write_bytes(content)
         with pytest.raises(InputError, match=r"other.safetensors is not a readable leadwise policy 1: "):
-            type(policy).load(other, evaluators[0])
+            type(policy).load(other, named(evaluators[0]))
     with pytest.raises(InputError, match=r"absent.safetensors is not a readable leadwise policy 1: "):
-        type(policy).load(tmp_path / "absent.safetensors", evaluators[0])
+        type(policy).load(tmp_path / "absent.safetensors", named(evaluators[0]))
     save_file({"mean": np.zeros(2)}, other)
     with pytest.raises(InputError, match="holds 'None', not 'leadwise policy 1'"):
-        type(policy).load(other, evaluators[0])
+        type(policy).load(other, named(evaluators[0]))
 
 
 def test_a_file_that_lacks_something_is_refused(policy: Any, path: Path, evaluators: list[LogisticEvaluator]) -> None:
@@ -398,7 +405,7 @@ def test_a_file_that_lacks_something_is_refused(policy: Any, path: Path, evaluat
     for some_tensors, some_facts in lacking:
         write_tensors(path, some_tensors, FORMAT, some_facts)
         with pytest.raises(InputError, match="is not a whole policy"):
-            type(policy).load(path, evaluators[0])
+            type(policy).load(path, named(evaluators[0]))
 
 
 @pytest.mark.parametrize(
@@ -413,4 +420,4 @@ def test_a_file_that_lacks_something_is_refused(policy: Any, path: Path, evaluat
 )
 def test_impossible_settings(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        MGA(None, ["aVR"], **settings)
+        MGA(Silent(), ["aVR"], **settings)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.coverage import Reader
 from damage import damaged_files, with_facts
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
@@ -185,5 +186,5 @@ def test_policies_print_on_one_line(policies: dict[str, Any]) -> None:
         "<ECGOnDemand ecg-on-demand: trained on controlled, begins with V3>>",
         "<RandomSubset random-subset: seed 7>",
     ]
-    mixed = MGA(LogisticEvaluator("strong"), "aVR V1", state_evaluator=LogisticEvaluator(), name="mixed")
-    assert repr(mixed) == "<MGA mixed: trained on strong, sees controlled, begins with aVR>"
+    mixed = MGA(Reader("first"), "aVR V1", state_evaluator=Reader("second"), name="mixed")
+    assert repr(mixed) == "<MGA mixed: trained on first, sees second, begins with aVR>"
