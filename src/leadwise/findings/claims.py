@@ -32,7 +32,9 @@ def claims_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequen
         verdict = TRIVIAL if claim.trivial(findings) else joint_verdict([cell.verdict for cell in cells])
         orientation = _counts(claim.decided(findings, beside)) if beside else (pd.NA,) * 3
         rows.append((claim.text, claim.where, title, *_counts(cells), verdict, beside, *orientation))
-    return TABLES["claims"].frame(pd.DataFrame(rows, columns=list(TABLES["claims"].columns)))
+    table = TABLES["claims"]
+    counts = {column: table.type_of(column) for column in table.columns if table.type_of(column)}
+    return pd.DataFrame(rows, columns=list(table.columns)).astype(counts)
 
 
 def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
@@ -49,7 +51,7 @@ def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequenc
         for number, cell in enumerate(_present(claim.decided(findings, at)), 1)
         for place, estimate in cell.estimates
     ]
-    return TABLES["claim_cells"].frame(pd.DataFrame(rows, columns=list(TABLES["claim_cells"].columns)))
+    return pd.DataFrame(rows, columns=list(TABLES["claim_cells"].columns))
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ def published_frame(
     frame["orientation_role"] = pd.Series(AUDIT, frame.index).where(beside)
     frame["patients"] = pd.Series(OTHERS, frame.index).where(beside).mask(frame["fold"].notna() & ~missing, SAME)
 
-    return TABLES["published"].frame(frame.assign(**_compared(frame)))
+    frame = frame.assign(role=frame["role"].fillna(""), **_compared(frame))
+    return frame[list(TABLES["published"].columns)]
 
 
 def published_numbers() -> pd.DataFrame:

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 KEYS = (
-    *("role", "policy", "versus", "policy_a", "policy_b", "baseline_policy"),
-    *("evaluator", "baseline_evaluator", "reference", "reference_evaluator", "reference_metric"),
-    *("leads", "k", "metric", "statistic", "label", "chosen"),
+    *("role", "policy", "versus", "evaluator", "baseline_evaluator", "reference", "reference_evaluator"),
+    *("reference_metric", "leads", "k", "metric", "statistic", "label", "policy_a", "policy_b", "baseline_policy"),
+    "chosen",
 )
 """All columns by which the rows of some table are known."""
 
