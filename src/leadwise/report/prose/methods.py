@@ -1,4 +1,4 @@
-"""How a study was done, in prose written from its plan and its run."""
+"""Methods of a study, in prose written from its plan and its run."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -85,7 +85,7 @@ class _Methods:
         }
 
     def _evaluator(self, name: str, text: str) -> Iterator[str]:
-        """How it was to be made, and what came of it."""
+        """The text of its kind, its number of parameters, and the seed and epoch that were chosen."""
         yield text
         for row in self._rows("evaluators"):
             if row.evaluator == name and not pd.isna(row.parameters):
