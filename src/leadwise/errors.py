@@ -6,12 +6,12 @@ from difflib import get_close_matches
 
 
 def one_line(error: object) -> str:
-    """What a library says about an error, to stand within a sentence: on one line, without a full stop."""
+    """A library's message as a part of a sentence: on one line, without a full stop."""
     return " ".join(str(error).split()).rstrip(".")
 
 
 def right_one(wrong: object, right: Iterable[str]) -> str:
-    """What was perhaps meant by a wrong word, or all that could have been; the end of a sentence."""
+    """End of a sentence: the word that was perhaps meant by a wrong one, or all possible ones."""
     known = list(right)
     near = get_close_matches(str(wrong), known, n=1)
     return f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}."
@@ -46,7 +46,7 @@ class InputError(LeadwiseError):
 
 
 class Complaints:
-    """What is wrong with something that somebody else wrote, gathered so that all of it is said at once."""
+    """Complaints about something that somebody else wrote, gathered so that all are said at once."""
 
     def __init__(self, about: str) -> None:
         self.about = about

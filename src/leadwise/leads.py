@@ -231,7 +231,7 @@ def order_masks(order: Int[np.ndarray, "n k"]) -> Bool[np.ndarray, "n 12"]:
 
 
 def lead_names(bits: Int[np.ndarray, " sets"]) -> list[str]:
-    """How the lead set of each 12-bit mask prints; each different one is spelt out once.
+    """Printed lead set of each 12-bit mask; each different one is spelt out once.
 
     >>> lead_names(np.array([5, 2048, 5]))
     ['I III', 'V6', 'I III']

@@ -1,4 +1,4 @@
-"""What fits into this machine's memory."""
+"""Memory of this machine, and complaints about what does not fit into it."""
 
 import os
 

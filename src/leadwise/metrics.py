@@ -1,4 +1,4 @@
-"""How good probabilities are: pure functions of labels, probabilities and record weights.
+"""Metrics of probabilities: pure functions of labels, probabilities and record weights.
 
 All are multilabel: labels y and probabilities p are (n, L), and a metric averages over the labels. Weights w are (n,),
 one a record, and default to one; a weight of two is the record twice. scikit-learn's `log_loss` and `brier_score_loss`
@@ -80,7 +80,7 @@ def label_ece(
 
 
 def bin_of(probabilities: Float[np.ndarray, "..."], bins: int) -> Int[np.ndarray, "..."]:
-    """Which of ``bins`` bins of equal width each probability falls into; 1.0 belongs to the last."""
+    """Number of the bin, of ``bins`` bins of equal width, that holds each probability; 1.0 belongs to the last."""
     return np.minimum((probabilities * bins).astype(np.intp), bins - 1)
 
 

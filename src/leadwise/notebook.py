@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: one small table."""
+"""The small table that a notebook shows for an object."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

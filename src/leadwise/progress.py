@@ -10,7 +10,7 @@ from threading import Event, Thread
 enabled = True
 """Set to False to show no progress at all (the command line's ``--no-progress`` does)."""
 line_seconds = 60.0
-"""Where no bar can be drawn, as in a log or a notebook, a line is printed this often."""
+"""Seconds between two lines where no bar can be drawn, as in a log or a notebook."""
 
 
 class Bar:
@@ -42,7 +42,7 @@ class _Counting(Bar):
 
 
 class _Screen:
-    """What standard error shows now. All threads of a process share it, as they share standard error."""
+    """State of standard error. All threads of a process share it, as they share standard error."""
 
     stage = ""
     """The part of a larger work that is under way, and its number."""

@@ -33,7 +33,7 @@ class Part(BaseModel):
 
 
 class Settings(Part):
-    """What a plan says of something that has a kind; the settings of every kind inherit from this."""
+    """Settings of a kind, which a plan writes beside its name; those of every kind inherit from this."""
 
     @property
     def evaluators(self) -> Sequence[str]:
@@ -47,7 +47,7 @@ class Settings(Part):
 
     @property
     def needs_patterns(self) -> bool:
-        """Whether it is made for the leads that the records of the study have."""
+        """True if making it needs the patterns of leads that the study's records have."""
         return False
 
     def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
@@ -69,7 +69,7 @@ class Settings(Part):
 
 
 Trials = Mapping[str, tuple[float, Callable[[], object]]]
-"""Of each unit of work an amount, and a call that does so much of it."""
+"""For each unit of work an amount, and a call that does that amount."""
 Made = TypeVar("Made", bound=type)
 Class = TypeVar("Class", bound=type)
 

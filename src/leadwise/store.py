@@ -1,4 +1,4 @@
-"""What reaches the disk: whole or not at all."""
+"""Files: written whole or not at all, hashed, and checked when they are read."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FORMULA = re.compile(r"[=+\-@\t\r']")
-"""How a cell begins that a spreadsheet would not show as it is."""
+"""First characters of cells that a spreadsheet would not show as they are."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 TensorsDue = Mapping[str, tuple[str, tuple[int | str, ...]]]
@@ -193,7 +193,7 @@ def write_tensors(path: Path, tensors: dict[str, "np.ndarray"], format: str, fac
 
 
 def read_tensors(path: Path, format: str) -> tuple[dict[str, "np.ndarray"], dict[str, Any]]:
-    """What `write_tensors` wrote, if it is of this format."""
+    """Tensors and facts of a file that `write_tensors` wrote; raises where it is of another format."""
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from pydantic import Field
 
+from leadwise.cli.references import find
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.contract import COHORTS, register_cohort
 from leadwise.cohort.roles import Roles
@@ -226,6 +227,13 @@ def test_kinds_of_somebody_else_keep_the_contracts(ward: Path) -> None:
     check_evaluator(Loudness.make(Loudness.Settings(), EvaluatorMaterial("swing", train, validation)), train)
     policy = Loudest.make(Loudest.Settings(), PolicyMaterial("loud", train, validation, [2], ["III"]))
     check_policy(policy, train)
+
+
+def test_references_are_searched_on_a_cohort_of_somebody_else_s(
+    said: dict[str, str], ward: Path, tmp_path: Path
+) -> None:
+    found = find(ward, 2, "swing", written(tmp_path, SMALL.format(**said)))
+    assert (found["candidates"], found["records"], found["shipped"]) == (66, 20, False)
 
 
 def test_a_study_of_kinds_that_are_somebody_else_s(said: dict[str, str], ward: Path, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What it shows."""
+"""Analyses: contrasts, interactions and what explains them, with their intervals."""

@@ -114,7 +114,7 @@ def _mean(bootstrap: PatientBootstrap, records: Records, values: np.ndarray) -> 
 
 
 def _followed_limb_leads(order: Int[np.ndarray, "n k"]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Of each record, how many limb leads were acquired with two others in hand, and how many in all."""
+    """For each record the number of limb leads acquired with two others in hand, and the number in all."""
     is_limb = order < _LIMB_LEADS
     before: Int[np.ndarray, "n k"] = np.cumsum(is_limb, axis=1) - is_limb
     return (is_limb & (before >= 2)).sum(axis=1), is_limb.sum(axis=1)

@@ -65,7 +65,7 @@ class Contrast:
 
     @property
     def key(self) -> ContrastKey:
-        """What it is known by."""
+        """The columns that name it."""
         chosen = self.allocation
         about = (self.evaluator, self.reference_evaluator, self.reference_metric)
         return ContrastKey(chosen.records.role, chosen.policy, chosen.trained_on, *about, chosen.k, self.metric)
@@ -118,7 +118,7 @@ _COLUMNS = (
     *("policy", "k", "metric", "evaluator", "reference_evaluator", "reference_metric", "trained_on", "role"),
     *("records", "left_out", "adaptive", "fixed", "delta", "lo", "hi"),
 )
-"""Where there is no room for all columns, pandas prints the first and the last: what it is about, what came out."""
+"""Columns; where there is no room for all, pandas prints the first and the last, so estimates come last."""
 
 
 def contrasts_alone(

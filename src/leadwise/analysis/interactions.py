@@ -49,7 +49,7 @@ class Interaction:
 
     @property
     def key(self) -> InteractionKey:
-        """What it is known by."""
+        """The columns that name it."""
         read = self.read.key
         between = (read.evaluator, self.base.evaluator, self.reference, read.reference_metric)
         return InteractionKey(read.role, read.policy, read.trained_on, *between, read.k, read.metric)

@@ -114,7 +114,7 @@ def effects_frame(effects: PatientEffects) -> pd.DataFrame:
 
 
 def overlap_frame(a: PatientEffects, b: PatientEffects) -> pd.DataFrame:
-    """Who benefits under both of two policies, under one, under none; and the Jaccard similarity of the two groups."""
+    """Shares of patients who benefit under both, one or none of two policies; Jaccard similarity of both groups."""
     if not np.array_equal(np.unique(a.allocation.records.patients), np.unique(b.allocation.records.patients)):
         raise InputError("The two policies were tried on different patients, so their benefits cannot be compared.")
     mine, theirs = a.delta < -UNCHANGED, b.delta < -UNCHANGED

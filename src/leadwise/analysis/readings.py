@@ -47,7 +47,7 @@ class Readings:
             if self.evaluators.setdefault(name, evaluator) is not evaluator:
                 raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
         self.scorers = Scorers(records, memory, whole=True)
-        """What reads; a rollout on the same records may read with them, too."""
+        """Scorers of the evaluators; a rollout on the same records may read with them, too."""
         self._used: dict[str, Scorer] = {}
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Readings:
         return list(answer.reshape(len(masks), len(records), -1))
 
     def used(self) -> Iterator[tuple[str, Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]]:
-        """Of each evaluator that was asked: the positions, masks and probabilities of all that was asked for, once.
+        """Name, positions, masks and probabilities of all that was asked for, once, by evaluator.
 
         What a rollout has read on its way, with the same `scorers`, is not among it.
         """
@@ -75,7 +75,7 @@ class Readings:
             yield name, *scorer.remembered
 
     def _positions(self, records: Records) -> Int[np.ndarray, " n"]:
-        """Where these records stand among the role's."""
+        """Positions of these records among the role's."""
         order = np.argsort(self.records.ids, kind="stable")
         place = np.searchsorted(self.records.ids, records.ids, sorter=order)
         positions = order[np.minimum(place, len(order) - 1)]

@@ -14,7 +14,7 @@ COLUMNS = (
 )
 
 REFERENCE = "reference"
-"""How the fixed set is called where a policy's name would stand."""
+"""Name of the fixed set in a column of policies."""
 
 
 def row(facts: dict[str, Any], statistic: str, estimate: Estimate | float, label: str = "") -> dict[str, Any]:

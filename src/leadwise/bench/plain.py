@@ -1,4 +1,4 @@
-"""What our network is measured against, the same as anybody would write it, and by what: the machine's peak."""
+"""The same network as anybody would write it, to measure ours against, and the machine's peak."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter

@@ -22,7 +22,7 @@ from leadwise.evaluators.scoring import Scorer
 RECORDS = 1024
 ROUNDS = 3
 EAGER_BATCH = 32
-"""Of 16, 32, 64 and 256, the one with which eager torch is fastest on two AVX2 cores."""
+"""The batch, of 16, 32, 64 and 256, with which eager torch is fastest on two AVX2 cores."""
 
 
 def measure(cohort: Path) -> list[dict[str, Any]]:

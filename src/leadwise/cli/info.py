@@ -28,7 +28,7 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 
 
 def collect() -> dict[str, Any]:
-    """What `info` prints, as data.
+    """The data that `info` prints.
 
     Torch takes a second to import, so the processor, the environment and the driver are asked what torch would ask
     them. Receipts hold what torch itself says where it computed.
@@ -53,7 +53,7 @@ def collect() -> dict[str, Any]:
 
 
 def _capability() -> str:
-    """What torch computes with on this processor, by the rule of its ``DispatchStub.cpp`` for x86."""
+    """Capability that torch computes with on this processor, by the rule of its ``DispatchStub.cpp`` for x86."""
     from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found]
 
     for capability, needed in (("AVX512", ("AVX512VL", "AVX512BW", "AVX512DQ", "FMA3")), ("AVX2", ("AVX2", "FMA3"))):
@@ -70,7 +70,7 @@ def _threads() -> int:
 
 
 def _has_cuda() -> bool:
-    """Whether NVIDIA's driver is here and finds a device."""
+    """True if NVIDIA's driver is here and finds a device."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:

@@ -1,4 +1,4 @@
-"""What Ctrl-C ends, and how to go on."""
+"""Words after Ctrl-C: how to go on."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""leadwise references: which k leads to record, if everybody gets the same."""
+"""leadwise references: the best fixed sets of k leads."""
 
 import json
 import os
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TOP = 10
 VERSION = 1
-"""Of the searches that are kept; bump it whenever the same evaluator on the same records would give other metrics."""
+"""Version of kept searches, bumped whenever the same evaluator on the same records would give other metrics."""
 
 
 def references(
@@ -70,7 +70,7 @@ def _place(row: dict[str, Any], metric: str) -> tuple[str, str]:
 
 
 def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, Any]:
-    """What `references` prints, as data."""
+    """The data that `references` prints."""
     from leadwise.cohort.contract import COHORTS
     from leadwise.leads import LeadSet
     from leadwise.references import MATCHED_METRICS, search_references
@@ -113,7 +113,7 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
 
 
 def _ledger(evaluator: "Evaluator", records: "Records") -> Path | None:
-    """Where an interrupted search of this evaluator on these records goes on; None where nothing can be kept."""
+    """File in which an interrupted search of this evaluator on these records goes on; None where there can be none."""
     from leadwise.evaluators.contract import evaluator_name, evaluator_sha256
 
     cache, weights = records.cohort.cache, evaluator_sha256(evaluator)

@@ -54,7 +54,7 @@ def run(
 
 
 def _show(rows: list[dict[str, Any]], out: Path, as_json: bool) -> None:
-    """What is to come, stage by stage, and in all."""
+    """Print the stages to come, and their sums."""
     if as_json:
         print(json.dumps(rows, indent=2))
         return

@@ -1,4 +1,4 @@
-"""How a table looks on the terminal."""
+"""Tables on the terminal."""
 
 import os
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""leadwise verify: whether a run or a bundle is still what it says it is."""
+"""leadwise verify: compare a run or a bundle with what it says of itself."""
 
 import sys
 from pathlib import Path
@@ -38,7 +38,7 @@ def verify(
 
 
 def _up_to(run: Path, head: str) -> str:
-    """How far the head of a ledger that was kept elsewhere reaches."""
+    """Words for the receipts that a head which was kept elsewhere stands for."""
     from leadwise.run.directory import RunDirectory
     from leadwise.run.history import History
 

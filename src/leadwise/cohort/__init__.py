@@ -1,1 +1,1 @@
-"""Who is studied."""
+"""Cohorts: the records that are studied."""

@@ -22,11 +22,11 @@ Arrays = dict[str, np.ndarray]
 Facts = dict[str, Any]
 
 FACTS = {"label_names", "generator", "sampling_rate", "fingerprints"}
-"""What an entry says about its cohort beside the arrays."""
+"""Facts of an entry beside the arrays."""
 
 
 def cache_homes(tree: Path) -> Iterator[Path]:
-    """Where the cache of a tree may lie, best first: ``$LEADWISE_CACHE`` if set, else beside the tree or the user's."""
+    """Places for the cache of a tree, best first: ``$LEADWISE_CACHE`` if set, else beside the tree or the user's."""
     own = sha256(os.fsencode(tree.resolve())).hexdigest()[:16]
     chosen = os.environ.get("LEADWISE_CACHE")
     if chosen:

@@ -1,4 +1,4 @@
-"""What a cohort holds, role by role, and what is odd about its signals.
+"""Counts of a cohort, role by role, and oddities of its signals.
 
 Integrity and counts may be asked of sealed roles too; nothing here fits, chooses or scores.
 """

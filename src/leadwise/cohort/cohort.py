@@ -26,7 +26,7 @@ from leadwise.errors import CohortError, InputError, LeadwiseWarning, PlanError,
 from leadwise.notebook import html_table
 
 Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
-"""Which records of a view: a slice, positions, or a mask over all of them."""
+"""Records of a view: a slice, positions, or a mask over all of them."""
 
 QUALITY_FLAGS = (
     "baseline_drift",
@@ -65,7 +65,7 @@ class Cohort:
     """
 
     source: str
-    """Where the records came from, for messages."""
+    """Origin of the records, for messages."""
     ids: Int[np.ndarray, " n"]
     patients: Int[np.ndarray, " n"]
     folds: Int[np.ndarray, " n"]
@@ -85,13 +85,13 @@ class Cohort:
     cache: Path | None = None
     """Directory where arrays that are made from this cohort may be kept."""
     generator: str | None = None
-    """What the program that made the recordings up says of them; None where nobody says that they are made up."""
+    """Statement of the program that made the recordings up; None where there is none."""
     as_read: Mapping[int, str] | None = None
     """Fingerprint of each fold when the cache was written, if the cohort comes from there."""
     table_as_read: str | None = None
     """`table_sha256` of the tree that was read: records of it cannot be moved to other folds afterwards."""
     token: Token | None = None
-    """What a frozen bundle issues: with it, sealed records may be read."""
+    """Issued by a frozen bundle: with it, sealed records may be read."""
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -166,7 +166,7 @@ class Cohort:
 
     @cached_property
     def identity(self) -> Identity:
-        """What the cohort is, from its content; reads every signal once.
+        """Identity of the cohort, from its content; reads every signal once.
 
         Raises `CohortError` if the cache is not what was read from the tree.
         """
@@ -182,7 +182,7 @@ class Cohort:
 
     @property
     def _arrays(self) -> dict[str, np.ndarray]:
-        """What the records are, for fingerprints."""
+        """Arrays that fingerprints are made of."""
         table = {"ids": self.ids, "patients": self.patients, "folds": self.folds, "missing": self.missing}
         return table | {"labels": self._labels, "signals": self._signals}
 
@@ -196,7 +196,7 @@ class Cohort:
 
     @cached_property
     def sealed(self) -> Bool[np.ndarray, " n"]:
-        """Which records lie under the seal, whether or not a token opens it."""
+        """Mask of the records that lie under the seal, whether or not a token opens it."""
         return frozen(np.isin(self.folds, self.sealed_folds))
 
     @property
@@ -273,7 +273,7 @@ class Records:
     rows: Int[np.ndarray, " n"]
     """Positions in the cohort."""
     name: str
-    """What the selection is, for messages."""
+    """Name of the selection, for messages."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", frozen(np.asarray(self.rows)))
@@ -314,7 +314,7 @@ class Records:
 
     @property
     def available(self) -> Bool[np.ndarray, "n 12"]:
-        """Which leads each record has: those with at least one recorded sample."""
+        """Mask of the leads that each record has: those with at least one recorded sample."""
         return self.cohort.missing[self.rows] < self.length
 
     @property
@@ -337,7 +337,7 @@ class Records:
 
     @property
     def labels(self) -> Bool[np.ndarray, "n l"]:
-        """Which labels each record has, in the order of ``label_names``."""
+        """Mask of the labels that each record has, in the order of ``label_names``."""
         self._refuse_if_sealed("labels")
         labels = self.cohort._labels
         if labels.shape[1] != len(self.label_names):
@@ -423,7 +423,7 @@ class Records:
 
     @property
     def sealed(self) -> int:
-        """How many of these records lie under a seal that is closed."""
+        """Number of these records that lie under a closed seal."""
         return 0 if self.cohort.token is not None else int(self.cohort.sealed[self.rows].sum())
 
     def _refuse_if_sealed(self, what: str) -> None:

@@ -7,7 +7,7 @@ WALLS = ("septum", "anterior", "lateral", "high lateral", "inferior", "posterior
 
 @dataclass(frozen=True)
 class Condition:
-    """What a disease does at full severity, wall by wall; a partial severity does it in proportion."""
+    """Effects of a disease at full severity, wall by wall; a partial severity has them in proportion."""
 
     voltage: dict[str, float] = field(default_factory=dict)
     """Relative change of the depolarisation dipole: −1 is a dead wall, below −1 what lies opposite prevails."""

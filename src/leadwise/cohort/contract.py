@@ -1,4 +1,4 @@
-"""What reads or makes a cohort, and which ways there are."""
+"""Protocol and registry of the kinds of cohort: classes that read one, or make one."""
 
 from pathlib import Path
 from typing import Any, Protocol

@@ -60,7 +60,7 @@ _LIMB_FIELD = np.array([[-1, -1], [2, -1], [-1, 2]]) / 3 @ _DOWER[:2]
 _CHEST_FIELD = _DOWER[2:]
 
 _PROXIMITY = 0.35
-"""How much louder a chest electrode hears the wall right under it than a distant dipole would tell."""
+"""Factor by which a chest electrode's wall, right under it, is louder than a distant dipole would be."""
 
 
 def _by_wall(effect: str) -> Float[np.ndarray, "conditions walls"]:
@@ -200,7 +200,7 @@ def record(hearts: Hearts, recordings: Recordings, rng: np.random.Generator) -> 
 
 
 def _view(hearts: Hearts, rotation: Float[np.ndarray, "n 3 3"]) -> Float32[np.ndarray, "n 9 12"]:
-    """What each electrode sees of a unit wave of each source: eight walls, ST segment, T wave, two atria.
+    """Potential at each electrode of a unit wave of each source: eight walls, ST segment, T wave, two atria.
 
     a_es = (f_e · d_s)(1 + p · max(0, f̂_e · û_s)²) with the lead vector f_e, the dipole d_s pointing towards û_s and,
     for chest electrodes only, the proximity p.

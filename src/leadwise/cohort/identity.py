@@ -1,4 +1,4 @@
-"""What a cohort is: PTB-XL, by the content of its folds; synthetic, by the mark of our generator; or neither."""
+"""Identity of a cohort: PTB-XL, by the content of its folds; synthetic, by our generator's mark; or neither."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -47,12 +47,12 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class Identity:
-    """What a cohort is, told from its content and not from what a plan calls it."""
+    """Identity of a cohort, from its content and not from what a plan calls it."""
 
     kind: str
     """``ptbxl``, ``synthetic`` or ``other``."""
     generator: str | None
-    """What the program that made the recordings up says of them."""
+    """Statement of the program that made the recordings up."""
     folds: Mapping[str, str]
     """Fingerprint of the records of each fold, by its number."""
 
@@ -71,7 +71,7 @@ class Identity:
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> "Identity":
-        """What `facts` were made of; raises KeyError or TypeError where they are something else."""
+        """Identity that `facts` were made of; raises KeyError or TypeError where they are something else."""
         if facts["kind"] not in (PTBXL, SYNTHETIC, OTHER):
             raise TypeError(f"a cohort cannot be of kind {facts['kind']!r}")
         generator = facts["generator"]
@@ -91,7 +91,7 @@ class Identity:
 
     @property
     def title(self) -> str:
-        """What the cohort is called.
+        """Title of the cohort.
 
         >>> Identity("ptbxl", None, {}).title
         'PTB-XL v1.0.3'
@@ -100,7 +100,7 @@ class Identity:
         return titles.get(self.kind) or f"synthetic recordings ({self.generator})"
 
     def differs_from(self, other: "Identity") -> bool:
-        """Whether these are certainly not two parts of one cohort."""
+        """True if these cannot be two parts of one cohort."""
         common = self.folds.keys() & other.folds.keys()
         return (self.kind, self.generator) != (other.kind, other.generator) or any(
             self.folds[fold] != other.folds[fold] for fold in common
@@ -138,5 +138,5 @@ def ptbxl_version(sizes: Mapping[int, tuple[int, int]]) -> str | None:
 
 
 def resembles_ptbxl(sizes: Mapping[int, tuple[int, int]]) -> bool:
-    """Whether any fold has just the records and patients that it has in PTB-XL; chance does not do that."""
+    """True if some fold has just the records and patients that it has in PTB-XL; chance does not do that."""
     return any(_SIZES.get(fold) == size for fold, size in sizes.items())

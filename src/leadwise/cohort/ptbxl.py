@@ -116,7 +116,7 @@ class _Tree:
 
     @property
     def mark(self) -> Path:
-        """What a program that makes recordings up leaves in the tree, so that nobody takes them for real ones."""
+        """File that a program leaves in a tree that it makes up, so that nobody takes the recordings for real."""
         return self.root / MARK
 
     @classmethod
@@ -137,7 +137,7 @@ class _Tree:
         return self.records.name == "records500"
 
     def cache_key(self) -> str:
-        """What the arrays depend on. Directory times stand for the recordings, whose hashing would take as long as
+        """Hash of what the arrays depend on. Directory times stand for recordings, whose hashing would take as long as
         reading them; a file that is changed in place goes unnoticed until ``leadwise data check``."""
         folders = [self.records, *sorted(path for path in self.records.iterdir() if path.is_dir())]
         times = [(path.name, path.stat().st_mtime_ns) for path in folders]
@@ -270,7 +270,7 @@ def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column
 
 
 def _generator(mark: Path) -> str | None:
-    """What a generator's mark says of the recordings; None where there is no mark."""
+    """Content of a generator's mark; None where there is no mark."""
     if not mark.exists():
         return None
     try:

@@ -1,4 +1,4 @@
-"""What each group of folds is for, and the seal on the one that nobody may look at yet."""
+"""Roles of the folds, and the seal on the role that nobody may look at yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ class Token:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which folds each role has. Folds that no role names are left aside."""
+    """Folds of each role. Folds that no role names are left aside."""
 
     folds: Mapping[str, tuple[int, ...]]
     unsealed: bool = False
-    """Whether the fold of PTB-XL that is sealed whatever its role is open to the role that it has here."""
+    """True opens the sealed fold of PTB-XL to the role that it has here."""
 
     def __post_init__(self) -> None:
         # nobody may unseal a role by changing what was checked

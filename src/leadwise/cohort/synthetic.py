@@ -42,7 +42,7 @@ MODEL_VERSION = 1
 _BATCH = 256
 _DRAFT = ".leadwise-draft-"
 _PARTS = (MARK, "records100", "scp_statements.csv", "ptbxl_database.csv")
-"""What is written into the directory of a cohort, in the order in which it appears there."""
+"""Files in the directory of a cohort, in the order in which they appear there."""
 
 _COMBINATIONS = {
     "NORM": 0.417,
@@ -125,7 +125,7 @@ _BURST_NOISE = {"alles": ELECTRODES, "I-AVF": _LIMBS, "V1,V2": ("V1", "V2"), "V1
 
 
 class SyntheticSettings(Settings):
-    """What a plan says of a synthetic cohort."""
+    """Settings of a synthetic cohort in a plan."""
 
     records: Count
     seed: Seed = 1
@@ -152,7 +152,7 @@ class SyntheticCohort:
 
     @classmethod
     def read(cls, _settings: object, directory: Path, roles: Roles) -> Cohort:
-        """What was written."""
+        """The cohort that `write` wrote."""
         return read_ptbxl(directory, roles)
 
 
@@ -196,7 +196,7 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
 
 
 def _generator(records: int, seed: int) -> str:
-    """What the mark of a synthetic cohort says."""
+    """Content of the mark of a synthetic cohort."""
     return f"leadwise's dipole model {MODEL_VERSION}, {records:,} records, seed {seed}"
 
 

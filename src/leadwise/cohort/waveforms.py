@@ -18,7 +18,7 @@ from leadwise.leads import LEADS
 
 CHUNK = 256
 MISSING = -32768
-"""How WFDB format 16 marks a sample that was not recorded."""
+"""Value of a sample that was not recorded, in WFDB format 16."""
 
 _CANONICAL = [lead.upper().encode() for lead in LEADS]
 _PER_MILLIVOLT = {"mv": 1.0, "uv": 1e-3, "µv": 1e-3, "v": 1e3}
@@ -70,7 +70,7 @@ class _Header:
     first_values: Sequence[int | None]
     checksums: Sequence[int | None]
     plain: bool
-    """Whether it has the layout and the scale of PTB-XL, so that the samples are microvolts as they stand."""
+    """True if it has PTB-XL's layout and scale, so that the samples are microvolts as they stand."""
 
 
 def _read_header(record: Path) -> _Header:
@@ -102,7 +102,7 @@ def _read_header(record: Path) -> _Header:
 
 
 def _is_plain(record: Path, content: bytes, words: list[bytes]) -> bool:
-    """Whether it is as PTB-XL's: ``NAME 12 RATE LENGTH``, then ``NAME.dat 16 1000.0(0)/mV 16 0 FIRST SUM 0 LEAD``."""
+    """True if it is as PTB-XL's: ``NAME 12 RATE LENGTH``, then ``NAME.dat 16 1000.0(0)/mV 16 0 FIRST SUM 0 LEAD``."""
     name = record.name.encode()
     return (
         len(words) == 4 + 9 * 12

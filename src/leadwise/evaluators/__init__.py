@@ -1,1 +1,1 @@
-"""What reads leads."""
+"""Evaluators: models that read leads."""

@@ -1,4 +1,4 @@
-"""What an evaluator is, which ones there are, and whether yours is one."""
+"""Protocols and registry of evaluators, and the check of an evaluator against them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,18 +51,18 @@ class Prepared(Protocol):
 
 @dataclass(frozen=True)
 class Material:
-    """What an evaluator of a plan is made from."""
+    """Material that an evaluator of a plan is made from."""
 
     name: str
-    """How it is called in results."""
+    """Its name in results."""
     train: Records
     validation: Records
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
     """Those that its settings name."""
     allocations: Mapping[str, Bool[np.ndarray, "budgets n 12"]] = field(default_factory=dict)
-    """What the policies that its settings name choose for the train role, as masks."""
+    """Choices of the policies that its settings name, for the train role, as masks."""
     directory: Path | None = None
-    """Where work is kept that a kill must not take."""
+    """Directory for work that a kill must not take."""
 
 
 class EvaluatorKind(Protocol):
@@ -104,7 +104,7 @@ list_evaluators = EVALUATORS.names
 
 
 def evaluator_name(evaluator: Evaluator) -> str:
-    """How an evaluator is called in results."""
+    """Name of an evaluator in results."""
     return str(getattr(evaluator, "name", type(evaluator).__name__))
 
 
@@ -115,7 +115,7 @@ def evaluator_sha256(evaluator: Evaluator) -> str | None:
 
 
 def as_array(answer: Any, who: str) -> Shaped[np.ndarray, "..."]:
-    """What an evaluator or a policy answered, as an array of numbers."""
+    """Answer of an evaluator or a policy as an array of numbers."""
     try:
         array = np.asarray(answer)
     except Exception as error:  # whatever the library says that made it, torch for instance of a tensor with gradients
@@ -128,7 +128,7 @@ def as_array(answer: Any, who: str) -> Shaped[np.ndarray, "..."]:
 
 
 class Fitted:
-    """What a class inherits whose `fit` sets attributes that it declares, or whose names end in ``_``.
+    """Base of classes whose `fit` sets attributes that they declare, or whose names end in ``_``.
 
     Asked for before, they raise a sentence.
     """

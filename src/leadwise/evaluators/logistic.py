@@ -25,7 +25,7 @@ FORMAT = "leadwise logistic evaluator 1"
 
 
 class LogisticSettings(Settings):
-    """What a plan says of a logistic evaluator; `LogisticEvaluator` explains each."""
+    """Settings of a logistic evaluator in a plan; `LogisticEvaluator` explains each."""
 
     class_weight: Literal["balanced", "none"] = "balanced"
     repeats: Count = 4
@@ -232,7 +232,7 @@ class LogisticEvaluator(Fitted):
         return np.clip((chosen - self.mean_) / self.scale_, -self.clip, self.clip)
 
     def _tables(self, statistics: Float64[np.ndarray, "n 12 10"]) -> Float64[np.ndarray, "12 n l"]:
-        """What each lead of each record adds to each logit if it is observed: u_cl + Σ_s w_cls z_ls."""
+        """Contribution of each observed lead of each record to each logit: u_cl + Σ_s w_cls z_ls."""
         z = self._standardised(statistics[..., self._columns])
         return np.einsum("nls,cls->lnc", z, self.weights_, optimize=True) + self.mask_weights_.T[:, None]
 

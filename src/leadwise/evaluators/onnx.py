@@ -14,7 +14,7 @@ from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator
 from leadwise.store import atomic_file
 
 TOLERANCE = 1e-5
-"""How far probabilities from the file may lie from torch's."""
+"""Largest difference between probabilities from the file and torch's."""
 
 
 class _Whole(nn.Module):
@@ -33,7 +33,7 @@ class _Whole(nn.Module):
         return torch.sigmoid(self.network(torch.where(masks[..., None] > 0, standardised, 0.0), masks))
 
 
-def export_onnx(evaluator: NetworkEvaluator, path: Path) -> None:
+def export_onnx(evaluator: NetworkEvaluator, path: str | Path) -> None:
     """Write ``signals`` (n, 12, t) in mV and ``masks`` (n, 12) → ``probabilities`` (n, labels), n and t open.
 
     Standardisation, masking and the sigmoid are inside. Before the file is kept, onnxruntime reads it and must agree
@@ -76,5 +76,5 @@ def export_onnx(evaluator: NetworkEvaluator, path: Path) -> None:
             raise InputError(
                 f"onnxruntime reads {evaluator.name} differently from torch, by {off:.2g}; nothing written."
             )
-    with atomic_file(path) as draft:
+    with atomic_file(Path(path)) as draft:
         draft.write_bytes(content)

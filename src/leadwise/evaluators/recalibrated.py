@@ -10,7 +10,7 @@ from leadwise.registry import Settings
 
 
 class RecalibratedSettings(Settings):
-    """What a plan says of a recalibrated evaluator."""
+    """Settings of a recalibrated evaluator in a plan."""
 
     of: str
     """The evaluator that is recalibrated."""
@@ -39,5 +39,5 @@ class Recalibrated:
 
     @classmethod
     def load(cls, path: Path, _evaluators: Mapping[str, Evaluator]) -> LogisticEvaluator:
-        """What is linear in the logit of a logistic evaluator is a logistic evaluator."""
+        """Read the file, which is one of a logistic evaluator: a line in its logit leaves it one."""
         return LogisticEvaluator.load(path)

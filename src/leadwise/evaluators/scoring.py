@@ -80,7 +80,7 @@ class Scorer:
         if memory is not None and memory.exists():
             self._recall(memory)
         self.readings = 0
-        """How many pairs of record and mask the evaluator has read."""
+        """Number of pairs of record and mask that the evaluator has read."""
         self._source = source
         self._prepared: Any = _prepared(evaluator, records) if source is None else source._prepared
         self._together = getattr(self._prepared, "together", 1) if whole else 1
@@ -159,7 +159,7 @@ class Scorer:
 
     @property
     def at_once(self) -> bool:
-        """Whether many lead sets cost less together than one by one."""
+        """True if many lead sets cost less together than one by one."""
         return hasattr(self._prepared, "subsets")
 
     def subsets(self, masks: Bool[np.ndarray, "s 12"]) -> Float64[np.ndarray, "s n l"]:
@@ -182,7 +182,7 @@ class Scorer:
             raise InputError(f"Record {ids[record]} has no lead {LEADS[lead]}, so it cannot be read with it.")
 
     def _checked(self, answer: Any, positions: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
-        """What an evaluator said, in the cohort's order of labels, or a sentence about what is wrong with it."""
+        """Answer of an evaluator in the cohort's order of labels; raises where it is no matrix of probabilities."""
         probabilities = as_array(answer, self._who)
         expected = (len(positions), len(self.evaluator.labels))
         if probabilities.shape != expected:
@@ -221,7 +221,7 @@ class Scorers:
 
 
 def _prepared(evaluator: Evaluator, records: Records) -> Any:
-    """What reads these records: the evaluator's own preparation, where it is for their sampling rate."""
+    """The evaluator prepared for these records: by itself, where it is for their sampling rate."""
     prepare = getattr(evaluator, "prepare", None)
     fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
     return prepare(records.unlabelled) if prepare and fits else _FromSignals(evaluator, records)

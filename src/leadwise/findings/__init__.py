@@ -1,1 +1,1 @@
-"""What the results of a run say: computed from its tables, without any presentation."""
+"""Findings: what follows from the results of a run, computed from its tables, without any presentation."""

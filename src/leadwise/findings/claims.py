@@ -1,4 +1,4 @@
-"""What was claimed in words, and what our results say to it.
+"""Verdicts on the publication's claims in words.
 
 A claim is one statement or several, the rows of ``published/claims.csv`` with the same words. Statements about the same
 policy, budget and metric, such as one under each of two evaluators, decide that cell together.
@@ -56,7 +56,7 @@ def claim_cells(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequenc
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says in words, as statements that must all hold."""
+    """A claim of the paper, as statements that must all hold."""
 
     text: str
     where: str
@@ -78,7 +78,7 @@ class Claim:
         ]
 
     def trivial(self, findings: Findings) -> bool:
-        """Whether no set can equal the reference, because no policy begins with a lead of the reference."""
+        """True if no set can equal the reference, because no policy begins with a lead of the reference."""
         places = [place for each in self.statements if each.quantity == IDENTICAL for place in each.places]
         leads = [(_first_leads(findings, place.policy), _reference_leads(findings, place)) for place in places]
         return bool(leads) and all(first and fixed and not first & fixed for first, fixed in leads)
@@ -119,7 +119,7 @@ def _present(cells: Sequence[Decided]) -> list[Decided]:
 
 
 def _counts(cells: Sequence[Decided]) -> tuple[int, int, int]:
-    """How many cells are there, hold, and contradict the claim."""
+    """Number of cells that are there, that hold, and that contradict the claim."""
     verdicts = [cell.verdict for cell in _present(cells)]
     return len(verdicts), verdicts.count(HOLDS), verdicts.count(CONTRADICTED)
 

@@ -1,4 +1,4 @@
-"""Where a number stands among the results of a run. What is not there is missing, never an error."""
+"""Estimates among the results of a run, by their key. What is not there is missing, never an error."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ ABOVE, BELOW, INCLUDES, NO_INTERVAL = "lies above zero", "lies below zero", "inc
 
 
 def side(found: Found) -> str:
-    """Where an interval lies; one that touches zero includes it.
+    """Side of zero on which an interval lies; one that touches zero includes it.
 
     >>> side(Found(0.2, 0.1, 0.3)), side(Found(0.2, 0.0, 0.3))
     ('lies above zero', 'includes zero')
@@ -74,7 +74,7 @@ class Findings:
         return next((role for role, folds in self.roles.items() if fold in folds), None)
 
     def scored(self, role: str | None) -> bool:
-        """Whether any result is of this role."""
+        """True if any result is of this role."""
         frames = {name: self.results[name] for name in _SCORED if name in self.results}
         return any(
             "role" in frame.columns and (role,) in self._index(name, ("role",)) for name, frame in frames.items()

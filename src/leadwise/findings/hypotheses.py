@@ -1,4 +1,4 @@
-"""What the plan expected, frozen before anybody looked, and whether it came out so."""
+"""Verdicts on the plan's hypotheses, which were frozen before anybody looked."""
 
 from collections.abc import Mapping
 
@@ -36,7 +36,7 @@ def _in_words(hypothesis: Hypothesis) -> dict[str, str]:
 
 
 def _answer(findings: Findings, role: str, hypothesis: Hypothesis) -> dict[str, object]:
-    """What the cells of a role say."""
+    """Counts, verdict and estimate of a hypothesis in one role."""
     statement = Statement(**hypothesis.model_dump(exclude={"level"}))
     cells = [statement.decide(findings, role, place) for place in statement.places]
     verdicts = [cell.verdict for cell in cells]

@@ -24,7 +24,7 @@ AUDIT = "audit"
 SCORED_FOLDS = (8, 9)
 """The paper's own evaluation and audit."""
 SAME, OTHERS = "the same", "others"
-"""Whether our number is of the patients that the published one is of."""
+"""Words for the patients of our number, beside those of the published one."""
 _WITH_INTERVAL = ("value", "delta", "interaction")
 """Columns that ``lo`` and ``hi`` belong to, in tables that have them."""
 
@@ -121,7 +121,7 @@ def _ours(findings: Findings, numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compared(frame: pd.DataFrame) -> dict[str, "pd.Series[Any]"]:
-    """How our numbers agree with the published ones, or how far those for orientation are from them."""
+    """Agreement of our numbers with the published ones; for orientation numbers, difference and z only."""
     said, ours, beside = (frame[each] for each in ("published", "ours", "orientation"))
     overlap = (frame["published_lo"] <= frame["ours_hi"]) & (frame["ours_lo"] <= frame["published_hi"])
     both = frame[["published_lo", "published_hi", "ours_lo", "ours_hi"]].notna().all(axis=1)

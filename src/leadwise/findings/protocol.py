@@ -267,7 +267,7 @@ def _told(receipts: Sequence[Begin]) -> str:
 
 
 def _several(count: int, thing: str) -> str:
-    """How many, in the plural where it is due."""
+    """Number of things, in the plural where it is due."""
     plural = {"hypothesis": "hypotheses"}.get(thing, f"{thing}s")
     return f"{count:,} {thing if count == 1 else plural}"
 

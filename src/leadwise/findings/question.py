@@ -19,7 +19,7 @@ class Family(NamedTuple):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What rows of ``interactions.csv`` say of it."""
+        """The columns of ``interactions.csv`` that name it."""
         return {"evaluator": self.evaluator, "baseline_evaluator": self.baseline, "reference": self.reference}
 
 
@@ -31,7 +31,7 @@ class Question(NamedTuple):
     k: int
     metric: str
     planned: bool
-    """Whether the plan says so."""
+    """True if it is the plan's primary hypothesis."""
 
     @classmethod
     def of(cls, plan: Plan, findings: Findings, role: str) -> "Question":
@@ -86,15 +86,15 @@ class Cell(NamedTuple):
 
     @property
     def reverses(self) -> bool:
-        """Whether the point estimates go from an advantage to a loss."""
+        """True if the point estimates go from an advantage to a loss."""
         return bool(self.before.value < 0 < self.after.value)
 
     @property
     def reverses_back(self) -> bool:
-        """Whether the point estimates go from a loss to an advantage."""
+        """True if the point estimates go from a loss to an advantage."""
         return bool(self.before.value > 0 > self.after.value)
 
     @property
     def ordered(self) -> bool:
-        """Whether the two intervals lie on opposite sides of zero."""
+        """True if the two intervals lie on opposite sides of zero."""
         return {side(self.before), side(self.after)} == {ABOVE, BELOW}

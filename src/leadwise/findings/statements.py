@@ -11,7 +11,7 @@ from leadwise.findings.verdicts import cell_verdict
 
 
 class Place(NamedTuple):
-    """What an estimate is of. What a statement does not name is blank."""
+    """Key of an estimate. Columns that a statement does not name are blank."""
 
     quantity: str
     policy: str
@@ -34,12 +34,12 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True)
 class Statement:
-    """Where the estimates of all cells (policy, budget and metric) are said to lie."""
+    """A side of zero on which the estimates of all cells (policy, budget and metric) are said to lie."""
 
     quantity: str
     """One of `QUANTITIES`."""
     policies: Sequence[str]
-    """Of a pair the two, else each is a cell of its own."""
+    """The two of a pair, else each is a cell of its own."""
     evaluator: str
     baseline: str | None
     reference: str
@@ -58,7 +58,7 @@ class Statement:
         ]
 
     def decide(self, findings: Findings, role: str | None, place: Place) -> Decided:
-        """What a cell says; of two evaluators' quality, which no table compares, the difference decides."""
+        """Estimate and verdict of a cell; for two evaluators' quality, which no table compares, of their difference."""
         estimate = QUANTITIES[self.quantity]
         found = estimate(findings, role, place)
         if self.quantity != QUALITY:

@@ -1,4 +1,4 @@
-"""What estimates say to a statement, in five words, for the paper's claims and a plan's hypotheses alike.
+"""Verdicts on statements, in five words, for the paper's claims and a plan's hypotheses alike.
 
 "holds"
     Every interval lies wholly on the side of zero that the statement names.

@@ -1,1 +1,1 @@
-"""What chooses leads."""
+"""Policies: they choose leads."""

@@ -71,7 +71,7 @@ class Allocation:
 
     @property
     def masks(self) -> Bool[np.ndarray, "n 12"]:
-        """Which leads each record was given."""
+        """Mask of the leads that each record was given."""
         return order_masks(self.order)
 
     @property

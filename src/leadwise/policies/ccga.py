@@ -1,4 +1,4 @@
-"""Cohort-Conditional Greedy Acquisition: what did a lead gain in training records that looked like this one?"""
+"""Cohort-Conditional Greedy Acquisition: the lead with the largest mean gain in similar training records."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ from leadwise.store import check_tensors, whole_file, write_tensors
 
 
 class CCGASettings(StatesSettings):
-    """What a plan says of CCGA."""
+    """Settings of CCGA in a plan."""
 
     neighbours: Count = 200
 

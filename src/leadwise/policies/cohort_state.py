@@ -23,7 +23,7 @@ from leadwise.store import check_tensors, whole_file, write_tensors
 
 
 class CohortStateSettings(Settings):
-    """What a plan says of a cohort-state control."""
+    """Settings of a cohort-state control in a plan."""
 
     of: str
     """The policy that is fed the average state."""
@@ -81,7 +81,7 @@ class CohortState(Fitted):
         return self
 
     def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
-        """What the policy would choose for the average record, for each mask and set of available leads."""
+        """Choice of the policy for the average record, for each mask and set of available leads."""
         both = np.stack([mask_bits(observation.mask), mask_bits(observation.available)], axis=1)
         situations, inverse = np.unique(both, axis=0, return_inverse=True)
         chosen = []

@@ -1,4 +1,4 @@
-"""What a policy is, which ones there are, and whether yours is one."""
+"""Protocols and registry of policies, and the check of a policy against them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,14 +46,14 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Material:
-    """What a policy of a plan is made from."""
+    """Material that a policy of a plan is made from."""
 
     name: str
-    """How it is called in results."""
+    """Its name in results."""
     train: Records
     validation: Records
     budgets: Sequence[int]
-    """Of the study."""
+    """Budgets of the study."""
     ranking: Sequence[str]
     """Leads by how good they are alone; policies that have a first lead begin with the first one that a record has."""
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Material:
     patterns: Bool[np.ndarray, "p 12"] | None = None
     """The leads that records of the study have, whatever their role, each pattern once; if its settings need them."""
     directory: Path | None = None
-    """Where readings are kept as they are made, and found again."""
+    """Directory where readings are kept as they are made, and found again."""
 
 
 class PolicyKind(Protocol):

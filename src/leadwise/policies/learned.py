@@ -1,4 +1,4 @@
-"""What the learned policies share: how they meet states, learn from them, choose, and are kept on disk."""
+"""Base of the learned policies: how they meet states, learn from them, choose, and are kept on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ VALIDATION_SHARE = 0.1
 
 
 class StatesSettings(Settings):
-    """What a plan says of a policy that learns from states of the train role."""
+    """Settings in a plan of a policy that learns from states of the train role."""
 
     target: str
     """The evaluator whose NLL is to be reduced."""
@@ -55,7 +55,7 @@ class StatesSettings(Settings):
 
 
 class LearnedSettings(StatesSettings):
-    """What a plan says of a learned policy; see `LearnedPolicy` and `StateNetwork`."""
+    """Settings of a learned policy in a plan; see `LearnedPolicy` and `StateNetwork`."""
 
     own: Share = 0.5
     hidden: Count = 256
@@ -221,11 +221,11 @@ class LearnedPolicy(ABC):
     def _targets(
         self, scorer: Scorer, states: States, inputs: Float64[np.ndarray, "m d"], number: int, rng: np.random.Generator
     ) -> Float64[np.ndarray, "m 12"]:
-        """What the network should say, NaN where it need not say anything."""
+        """Target outputs of the network, NaN where there is none."""
 
     @abstractmethod
     def _loss(self, outputs: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":
-        """How far the network is from it."""
+        """Loss between the network's outputs and the targets."""
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings and the evaluators' hashes included."""
@@ -270,7 +270,7 @@ class LearnedPolicy(ABC):
         }
 
     def _tensors(self) -> dict[str, np.ndarray]:
-        """What else is to be saved."""
+        """Further tensors of the file."""
         return {}
 
     def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:  # noqa: B027  or nothing to take
@@ -349,7 +349,7 @@ def described(policy: Any) -> str:
 
 
 def identity(evaluator: Evaluator) -> dict[str, str | None]:
-    """What a policy file remembers of an evaluator."""
+    """Name and hash of an evaluator, for a policy's file."""
     return {"name": evaluator_name(evaluator), "sha256": evaluator_sha256(evaluator)}
 
 
@@ -368,7 +368,7 @@ def trained_with(path: Path, facts: Mapping[str, Any], evaluators: Mapping[str, 
 
 
 def named(name: Any, known: Mapping[str, Found], path: Path) -> Found:
-    """What a policy file needs, by its name."""
+    """The evaluator or policy that a file names; raises where it is not given."""
     if name not in known:
         raise InputError(f"{path} needs '{name}', which is not here; there are {', '.join(known) or 'none'}.")
     return known[name]

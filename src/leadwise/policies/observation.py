@@ -1,4 +1,4 @@
-"""What a policy may see: acquired leads, and nothing else."""
+"""Observations of a policy: acquired leads, and nothing else."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -18,17 +18,17 @@ class Observation:
     statistics: Float64[np.ndarray, "n 12 10"]
     """The ten statistics of acquired leads, zero elsewhere."""
     mask: Bool[np.ndarray, "n 12"]
-    """Which leads are acquired."""
+    """Mask of the acquired leads."""
     available: Bool[np.ndarray, "n 12"]
-    """Which leads there are at all."""
+    """Mask of the leads that the records have."""
     probabilities: Float64[np.ndarray, "n l"] | None
-    """What the policy's state evaluator makes of the acquired leads; None without one, or with nothing acquired."""
+    """Probabilities of the policy's state evaluator with the acquired leads; None without either."""
     remaining: int
-    """How many leads are still to be chosen, the next one included."""
+    """Number of leads still to be chosen, the next one included."""
     waveforms: Callable[[], Float[np.ndarray, "n 12 t"]]
     """Call it for the acquired waveforms in mV; other leads are zero."""
     ids: Int[np.ndarray, " n"] | None = None
-    """Which records they are, only for a policy that says ``needs_ids = True``: ids are nothing to learn from."""
+    """Ids of the records, only for a policy with ``needs_ids = True``: they are nothing to learn from."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

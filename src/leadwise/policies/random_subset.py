@@ -14,7 +14,7 @@ from leadwise.store import check_tensors, whole_file, write_tensors
 
 
 class RandomSubsetSettings(Settings):
-    """What a plan says of random subsets."""
+    """Settings of random subsets in a plan."""
 
     seed: Seed = 0
 

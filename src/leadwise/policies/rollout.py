@@ -70,7 +70,7 @@ class Rollout:
         return order
 
     def observe(self, positions: Int[np.ndarray, " n"], mask: Bool[np.ndarray, "n 12"], remaining: int) -> Observation:
-        """What the policy may see of these records with these leads acquired."""
+        """Observation of these records with these leads acquired."""
         acquired = unchangeable(mask)  # whatever becomes of the caller's mask
 
         def waveforms() -> np.ndarray:
@@ -134,7 +134,7 @@ def check_choice(policy: "Policy", records: Records, mask: Bool[np.ndarray, "n 1
 
 
 def policy_name(policy: "Policy") -> str:
-    """How a policy is called in results."""
+    """Name of a policy in results."""
     return str(getattr(policy, "name", type(policy).__name__))
 
 

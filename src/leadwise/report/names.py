@@ -1,4 +1,4 @@
-"""What everything is called in print, in what order it stands, and how it is drawn; nothing else knows a name.
+"""Printed names, their order, colours and markers; nothing else knows a name.
 
 A name that is not here stays as it is, takes its place after those that are known, and gets a look from a cycle.
 """
@@ -42,7 +42,7 @@ BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", 
 
 
 class Style(NamedTuple):
-    """How an arm is drawn; the marker says the same as the colour, for print without colours."""
+    """Look of an arm; the marker says the same as the colour, for print without colours."""
 
     colour: str
     marker: str

@@ -1,4 +1,4 @@
-"""How a number is printed, alone, with its interval, in a cell or in a sentence.
+"""Printed numbers: alone, with an interval, in a cell or in a sentence.
 
 What is missing is blank. A minus is as wide as a plus.
 """

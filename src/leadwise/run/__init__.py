@@ -1,1 +1,1 @@
-"""What a run is."""
+"""Runs: plans, stages, receipts, bundles and results."""

@@ -49,7 +49,7 @@ class _Frozen(Freeze):
 
 
 class Bundle:
-    """What was frozen before anybody looked; nothing in it is ever fitted again."""
+    """Everything that was frozen before anybody looked; nothing in it is ever fitted again."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -157,7 +157,7 @@ class Bundle:
 
     @cached_property
     def tables(self) -> dict[str, "pd.DataFrame"]:
-        """What was said before the freeze about the roles that were used for fitting and choosing."""
+        """Tables, made before the freeze, about the roles that were used for fitting and choosing."""
         return {name: _read_table(file) for name, file in self.files_of("tables").items()}
 
     def files_of(self, kind: str) -> dict[str, Path]:
@@ -184,7 +184,7 @@ def _read_table(file: Path) -> "pd.DataFrame":
 
 
 def pretrained_bundle() -> Path:
-    """Where the bundle lies that ships with leadwise."""
+    """Path of the bundle that ships with leadwise."""
     return Path(str(files("leadwise") / "pretrained"))
 
 

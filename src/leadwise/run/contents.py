@@ -1,4 +1,4 @@
-"""What a report is made of: a finished run, read from its directory. Nothing is computed here."""
+"""A finished run, read from its directory, for the report. Nothing is computed here."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def read_cohort(history: History) -> Identity:
 
 
 def published_cohort(*cohorts: Identity) -> bool:
-    """Whether the paper is about these cohorts."""
+    """True if the paper is about these cohorts."""
     return all(cohort.kind == PTBXL for cohort in cohorts)
 
 
@@ -71,7 +71,7 @@ class RunContents:
     plan: Plan
     bundle: Bundle
     history: History
-    """What the receipts before that of the report tell."""
+    """History before the receipt of the report."""
     results: Mapping[str, pd.DataFrame]
     cohort: Identity
     """Whose records were scored, as the ledger tells."""
@@ -106,7 +106,7 @@ class RunContents:
         return f"<Run {self.directory.path}: {self.title}>"
 
     def _repr_html_(self) -> str:
-        """What was scored, with what, and which tables there are."""
+        """Small table of the cohort, roles, evaluators, policies and tables of the run."""
         contrasts = self.results["contrasts"]
         facts = {
             "cohort": self.cohort.title,
@@ -121,22 +121,22 @@ class RunContents:
 
     @cached_property
     def chronology(self) -> Chronology:
-        """What happened before and after the freeze of the bundle."""
+        """Events before and after the freeze of the bundle."""
         return self.history.of_bundle(self.bundle.sha256)
 
     @property
     def synthetic(self) -> bool:
-        """Whether the recordings were made up by a program."""
+        """True if a program made the recordings up."""
         return self.cohort.kind == SYNTHETIC
 
     @property
     def foreign(self) -> bool:
-        """Whether what was scored is another cohort than the one that everything was made on."""
+        """True if another cohort was scored than everything was made on."""
         return self.cohort.differs_from(self.made_on)
 
     @property
     def about_paper(self) -> bool:
-        """Whether the paper is about just this: PTB-XL, read by what was made on PTB-XL."""
+        """True if the paper is about just this: PTB-XL, read by what was made on PTB-XL."""
         return published_cohort(self.cohort, self.made_on)
 
     @property

@@ -40,7 +40,7 @@ class RunDirectory:
         self.readings = self.path / ".readings"
 
     def made_cohort(self, plan: Plan) -> Path:
-        """Where the recordings lie that the run makes for a plan: a place for each cohort that it has made."""
+        """Directory of the recordings that the run makes for a plan, one for each cohort that it has made."""
         said = "-".join(str(value) for value in plan.cohort.settings.model_dump().values())
         return self.path / f"cohort-{said}"
 

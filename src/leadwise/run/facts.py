@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Facts(BaseModel):
-    """What a JSON file of a run holds; what this version does not know is left alone."""
+    """Content of a JSON file of a run; fields that this version does not know are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 

@@ -1,4 +1,4 @@
-"""What the receipts of a run tell: what was frozen when, what was scored with it, and what it was made from."""
+"""History of a run, from its receipts: what was frozen when, scored with it, and made from what."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -26,7 +26,7 @@ Kind = TypeVar("Kind", bound=Receipt)
 
 
 class History:
-    """What the receipts of a run tell."""
+    """Receipts of a run, and what follows from them."""
 
     def __init__(self, receipts: Iterable[Receipt]) -> None:
         self.receipts = tuple(receipts)
@@ -49,7 +49,7 @@ class History:
         return next((each.number for each in self.receipts if each.sha256 == head.strip().lower()), None)
 
     def first(self, count: int) -> "History":
-        """What its first receipts told."""
+        """History of its first receipts."""
         return History(self.receipts[:count])
 
     @property
@@ -109,7 +109,7 @@ class History:
 
     @property
     def taken_over(self) -> bool:
-        """Whether a bundle came from elsewhere, so that nothing was fitted here."""
+        """True if a bundle came from elsewhere, so that nothing was fitted here."""
         return bool(self._of(BundleTaken))
 
     @property
@@ -132,12 +132,12 @@ class History:
         return {software: list(names) for software, names in stages.items()}
 
     def trained_elsewhere(self, evaluator: str, seed: int) -> bool:
-        """Whether the network of a seed is one that ships: its stage ended without an account of the training."""
+        """True if the network of a seed is one that ships: its stage ended without an account of the training."""
         stage = evaluator_stage(evaluator, seed)
         return any(each.stage == stage and "history.csv" not in each.outputs for each in self.ended)
 
     def of_bundle(self, bundle: str) -> "Chronology":
-        """What happened before and after the freeze of a bundle (its SHA-256)."""
+        """Chronology of a bundle (its SHA-256): events before and after its freeze."""
         return Chronology(self, bundle)
 
     def _of(self, kind: type[Kind]) -> list[Kind]:
@@ -148,7 +148,7 @@ class History:
 
 
 class Chronology:
-    """What happened before and after the freeze of one bundle.
+    """Events before and after the freeze of one bundle.
 
     A directory may have seen several, when a plan was changed and run again.
     """
@@ -174,7 +174,7 @@ class Chronology:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the bundle came from another run, so that this one fitted nothing."""
+        """True if the bundle came from another run, so that this one fitted nothing."""
         return isinstance(self.frozen, BundleTaken)
 
     @property
@@ -206,7 +206,7 @@ class Chronology:
         return [each for each in self.history.begun if each.number in numbers]
 
     def times_earlier(self, role: str) -> int:
-        """How often a role had been scored with other bundles before this one was frozen."""
+        """Number of scorings of a role with other bundles before this one was frozen."""
         return sum(scored_role(each.stage) == role for each in self.earlier)
 
     @property

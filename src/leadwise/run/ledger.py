@@ -19,7 +19,7 @@ from leadwise.errors import InputError
 from leadwise.run.facts import Facts
 
 BEGINNING = "0" * 64
-"""What the first receipt has for the hash of the one before."""
+"""In the first receipt, in place of the hash of the one before."""
 
 
 class Software(Facts):
@@ -35,7 +35,7 @@ class Software(Facts):
 
 
 class Receipt(Facts):
-    """What every receipt says; one of an event that this version does not know says no more."""
+    """Fields of every receipt, and all fields of one whose event this version does not know."""
 
     number: int
     previous: str

@@ -14,7 +14,7 @@ from leadwise.store import atomic_file, file_sha256
 
 
 class Manifest(Facts):
-    """What ``manifest.json`` says."""
+    """Content of ``manifest.json``."""
 
     head: str
     """Hash of the last receipt."""
@@ -51,7 +51,7 @@ def close_run(directory: RunDirectory, ledger: Ledger) -> None:
 
 
 def read_manifest(directory: RunDirectory) -> Manifest:
-    """What the manifest says; raises `InputError` where it is damaged."""
+    """Content of the manifest; raises `InputError` where it is damaged."""
     try:
         return read_facts(Manifest, directory.manifest.read_bytes())
     except ValueError as error:

@@ -9,7 +9,7 @@ from leadwise.run.plan import Plan
 
 
 class Parts:
-    """What a plan names, by name, from the files that it was saved in."""
+    """Evaluators and policies of a plan by name, from their files."""
 
     def __init__(self, plan: Plan, evaluators: Mapping[str, Path], policies: Mapping[str, Path]) -> None:
         self.plan, self._evaluator_files, self._policy_files = plan, evaluators, policies

@@ -36,7 +36,7 @@ class Entry(Part):
 
     @classmethod
     def read(cls, said: Any, where: tuple[str, ...]) -> Any:
-        """What the file says of it, with its kind's settings validated; what has no kind is left to pydantic."""
+        """The entry with its kind's settings validated; what has no kind is left to pydantic."""
         if not isinstance(said, dict):
             return said
         if not isinstance(said.get("kind"), str):
@@ -57,13 +57,13 @@ class Entry(Part):
 
 
 class CohortPlan(Entry):
-    """Who is studied."""
+    """Kind and settings of the cohort."""
 
     registry = COHORTS
 
 
 class EvaluatorPlan(Entry):
-    """What reads leads."""
+    """Kind and settings of an evaluator."""
 
     registry = EVALUATORS
     references: list[Budget] = []
@@ -76,7 +76,7 @@ class EvaluatorPlan(Entry):
 
 
 class PolicyPlan(Entry):
-    """What chooses leads."""
+    """Kind and settings of a policy."""
 
     registry = POLICIES
 
@@ -106,14 +106,14 @@ class Bootstrap(Part):
 
 
 class Hypothesis(Part):
-    """What is expected, frozen before anybody looks."""
+    """An expected result, frozen before anybody looks."""
 
     level: Literal["primary", "supporting", "secondary", "post hoc"]
     quantity: Literal["interaction", "contrast", "paired"]
     policies: Names
     evaluator: str
     baseline: str | None = None
-    """Of an interaction."""
+    """The other evaluator, of an interaction."""
     reference: str = OWN
     budgets: Budgets
     metrics: Annotated[list[Metric], Field(min_length=1)]
@@ -126,11 +126,11 @@ class Plan(Part):
     title: str = "Does adaptive lead choice survive a change of evaluator?"
     budgets: Budgets
     first_lead: str | None = None
-    """Where policies begin: a lead, or the evaluator whose best single lead it is; by default the first evaluator."""
+    """First lead of policies, or the evaluator whose best single lead it is; by default the first evaluator."""
     cohort: CohortPlan
     roles: dict[str, list[int]] = {role: list(folds) for role, folds in PTBXL_ROLES.folds.items()}
     unsealed: bool = False
-    """Whether the sealed fold of PTB-XL may be used for a role that is not the evaluation role."""
+    """True opens the sealed fold of PTB-XL to a role that is not the evaluation role."""
     evaluators: Annotated[dict[str, EvaluatorPlan], Field(min_length=1)]
     policies: Annotated[dict[str, PolicyPlan], Field(min_length=1)]
     interactions: list[InteractionFamily] = []
@@ -172,7 +172,7 @@ class Plan(Part):
 
     @property
     def makes_cohort(self) -> bool:
-        """Whether its recordings are made, and not found in a directory."""
+        """True if its recordings are made, and not found in a directory."""
         return hasattr(COHORTS.find(self.cohort.kind), "write")
 
     def cohort_roles(self) -> Roles:
@@ -348,7 +348,7 @@ _KINDS = {
     "dict_type": "a table",
     "model_type": "a table",
 }
-"""What a value should have been, by pydantic's name for the mistake."""
+"""Words for the right kind of value, by pydantic's name for the mistake."""
 
 
 def _first_problem(

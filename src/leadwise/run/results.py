@@ -36,7 +36,7 @@ _TYPES = {
     )
     for column in columns.split()
 }
-"""Of columns that hold no text; a type with a capital may be missing."""
+"""Types of columns that hold no text; values of a type with a capital may be missing."""
 _KINDS = {"float64": "fiu", "int64": "iu", "bool": "b", "Int64": "fiu", "boolean": "b"}
 """For each type the kinds (as NumPy calls them) that a column of a file may have."""
 _OPEN = ("lo", "hi")
@@ -55,9 +55,9 @@ class Table:
     large: bool = False
     """Has a row for every record or replicate, so it is written as Parquet only."""
     by_label: tuple[str, ...] = ()
-    """How further columns begin, of which there is one for each label of the cohort."""
+    """Beginnings of further columns, one for each label of the cohort."""
     other_types: tuple[tuple[str, str], ...] = ()
-    """Of columns whose type differs from that of their name elsewhere."""
+    """Types of columns that have another type elsewhere."""
 
     def type_of(self, column: str) -> str:
         """The type of a column; blank for text."""
@@ -73,7 +73,7 @@ class Table:
         return frame.astype({column: self.type_of(column) for column in self.columns if self.type_of(column)})
 
     def problems(self, frame: pd.DataFrame) -> Iterator[str]:
-        """What is wrong with a table that was read from a file: columns that lack, or hold what does not belong."""
+        """Problems of a table that was read from a file: missing columns, and cells of another type."""
         more = [str(column) for column in frame if str(column).startswith(self.by_label)]
         for column in [*self.columns, *more]:
             if column not in frame:

@@ -38,7 +38,7 @@ class Stage:
     needs: tuple[str, ...] = ()
     """Stages, and roles of the cohort as ``role:train``, that it may use."""
     settings: Any = None
-    """What else decides its outputs, as JSON."""
+    """Settings that decide its outputs beside its inputs, as JSON."""
     version: int = 1
     """Bumped by hand whenever the same inputs would give other outputs."""
     cost: Mapping[str, float] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Work:
-    """What a stage is given to work with."""
+    """Directories, inputs and study that a stage works with."""
 
     out: Path
     """An empty directory for its outputs."""
@@ -114,7 +114,7 @@ class Finder:
         return read_artifact(self.place(stage))
 
     def place(self, stage: Stage) -> Path:
-        """Where the artifact of a stage lies when it is made."""
+        """Place of a stage's artifact, whether it is made yet or not."""
         return self.directory.artifacts / stage.name / self.key(stage)[:16]
 
     def key(self, stage: Stage) -> str:

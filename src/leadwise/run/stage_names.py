@@ -1,4 +1,4 @@
-"""How stages are called: the one place that makes or reads such a name."""
+"""Names of stages: the one place that makes or reads them."""
 
 from leadwise.cohort.roles import SCORED
 
@@ -31,7 +31,7 @@ def search_stage(name: str, k: int) -> str:
 
 
 def is_search(stage: str) -> bool:
-    """Whether a stage searches references."""
+    """True for a stage that searches references."""
     return stage.startswith("references/")
 
 

@@ -1,4 +1,4 @@
-"""Whether a run or a bundle is still what it says it is."""
+"""Problems of a run or bundle: every difference from what its receipts and lists say."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -134,7 +134,7 @@ def _artifact_problems(directory: RunDirectory, history: History) -> list[str]:
 
 
 def _places(directory: Path) -> Iterator[Path]:
-    """Where artifacts lie, whatever their stages are called, and what lies in none; not what kills have left."""
+    """Places of artifacts, whatever their stages are called, and stray files; not what kills have left."""
     for place in sorted(directory.iterdir()) if directory.exists() else ():
         if place.name.startswith(".") or place.name.endswith(".unfinished"):
             continue
@@ -174,7 +174,7 @@ def _recording_problems(directory: RunDirectory, history: History) -> Iterator[s
 
 
 def _strangers(directory: RunDirectory) -> Iterator[str]:
-    """What lies in a run and is no part of it; hidden files are what kills leave, and nothing reads them."""
+    """Files in a run that are no part of it; hidden files are what kills leave, and nothing reads them."""
     known = {place.name for name, place in vars(directory).items() if name != "path"}
     for place in sorted(directory.path.iterdir()):
         ours = place.name in known or place.name.startswith("cohort-")

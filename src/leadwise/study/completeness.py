@@ -1,4 +1,4 @@
-"""Whether a bundle has everything that its plan makes, made as the plan says: asked before anything is scored."""
+"""Complaints about a bundle that lacks something its plan makes, or has it made otherwise, before scoring."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -200,7 +200,7 @@ def _read(plan: Plan, directory: Path) -> Cohort:
 
 
 def _fingerprints(cohort: Cohort) -> dict[str, str]:
-    """Of each role that the cohort has."""
+    """Fingerprints of the roles that the cohort has."""
     return {role: cohort.role(role).fingerprint() for role in cohort.roles.folds if role in cohort}
 
 
@@ -246,7 +246,7 @@ def _finish(directory: RunDirectory, ledger: Ledger, runner: Runner) -> None:
 
 
 def _gather(bundle: Bundle, cohort: Identity, scored: list[Path]) -> dict[str, pd.DataFrame]:
-    """What was said before the freeze, what the scored roles say, and what both say of the plan and the publication."""
+    """Tables of the bundle and of the scored roles, and what follows from them for the plan and the publication."""
     parts = [{file.stem: pd.read_parquet(file) for file in place.glob("*.parquet")} for place in scored]
     parts = [*parts, bundle.tables]  # a scored role knows more of itself than what was said of it under the seal
     names = sorted({name for part in parts for name in part})

@@ -1,4 +1,4 @@
-"""Whether a plan, or a frozen bundle, can be carried out with a cohort: asked before anything is written."""
+"""Complaints about a plan or bundle that cannot be carried out with a cohort, before anything is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -104,7 +104,7 @@ def _missing_roles(plan: Plan, cohort: Cohort | None) -> Iterator[str]:
 
 
 def _role_complaints(records: Records, budgets: Sequence[int]) -> Iterator[str]:
-    """What stops a role from being read at these budgets, and from being resampled."""
+    """Reasons why a role cannot be read at these budgets, or not resampled."""
     leads, patients = records.lead_counts, len(np.unique(records.patients))
     if patients < 2:
         yield f"{_named(records)} has {patients} patient; a role needs at least two, so that they can be resampled."

@@ -1,4 +1,4 @@
-"""What each stage up to the freeze does. Nothing here reads the audit or the evaluation role."""
+"""Work of each stage up to the freeze. Nothing here reads the audit or the evaluation role."""
 
 import json
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from leadwise.study.graph import seeds
 MASKS_FORMAT = "leadwise training allocations 1"
 IDENTITY = "cohort.json"
 HISTORY = "history.jsonl"
-"""What a training says of its epochs, if it leaves that in its scratch directory."""
+"""Account of a training's epochs, if it leaves one in its scratch directory."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Study:
 
 
 def describe_cohort(work: Work) -> None:
-    """Who is studied: ``splits``, and what the cohort is."""
+    """Records and patients by role, ``splits``, and the identity of the cohort."""
     study = work.study
     (work.out / IDENTITY).write_text(json.dumps(study.cohort.identity.facts, indent=1) + "\n")
     splits = split_frame(study.cohort.role(role) for role in study.plan.roles if role in study.cohort)
@@ -124,7 +124,7 @@ def search(work: Work, name: str, k: int) -> None:
 
 
 def choose_masks(work: Work, name: str) -> None:
-    """What policies choose for the training records of an evaluator, at every budget of random masks that some have."""
+    """Choices of policies for an evaluator's training records, at every budget of random masks that some have."""
     parts, train, tensors = _parts(work), work.study.cohort["train"], {}
     budgets = [k for k in CARDINALITIES if k <= train.available.sum(axis=1).max()]
     for policy in work.study.plan.evaluators[name].settings.policies:
@@ -175,7 +175,7 @@ def _first_lead_ranking(work: Work) -> list[str]:
 
 
 def develop(work: Work) -> None:
-    """What is said about the roles that were used for fitting and choosing: quality, and what an oracle would gain."""
+    """Tables about the roles that were used for fitting and choosing: quality, and the gain of an oracle."""
     plan, cohort, evaluators = work.study.plan, work.study.cohort, _parts(work).evaluators
     validation = cohort["validation"]
     bootstrap = PatientBootstrap(validation, plan.bootstrap.replicates, plan.bootstrap.seed)

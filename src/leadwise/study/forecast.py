@@ -1,4 +1,4 @@
-"""What a run would take: its stages, their time and the disk they need, from a short calibration on this machine.
+"""Forecast of a run: its stages, their time and disk, from a short calibration on this machine.
 
 Every stage declares the work that it does in units, and every kind tries a little of each of its units; the rest is
 multiplication. A factor of two either way is to be expected: small samples are read at another speed, and the machine
@@ -28,7 +28,7 @@ from leadwise.study.graph import seeds, stages
 from leadwise.study.status import run_status
 
 COHORT = "recordings"
-"""What comes before the stages where the recordings are yet to be made."""
+"""Name of the work before the stages where the recordings are yet to be made."""
 REPORT = "report"
 OVERHEAD = {"stage": 0.1, "scoring": 10.0, REPORT: 10.0}
 """Seconds that everything takes beside the work that it declares: resampling, figures."""
@@ -65,7 +65,7 @@ def forecast(plan: str | Path, out: str | Path, cohort: str | Path | None = None
 
 
 def amounts(plan: Plan, sizes: Mapping[str, int]) -> dict[str, dict[str, float]]:
-    """How much of each unit of work every stage does, by stage."""
+    """Amount of each unit of work, by stage."""
     work: dict[str, dict[str, float]] = {COHORT: dict(plan.cohort.settings.cost(sizes))}
     work |= {stage.name: {"stage": 1.0, **stage.cost} for stage in in_order(stages(plan, [], sizes))}
     for role in SCORED:

@@ -57,7 +57,7 @@ def _fitting(what: str, *arguments: object) -> Later:
 
 
 def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
-    """What makes an evaluator: candidates of several seeds and the choice among them, and its references."""
+    """Stages of an evaluator: candidates of several seeds and the choice among them, and its references."""
     entry, final = plan.evaluators[name], evaluator_stage(name)
     needs, made = (*FIT, *_parts(plan, entry.settings.evaluators)), []
     if entry.settings.policies:
@@ -98,7 +98,7 @@ def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
 
 
 def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
-    """What is said about the roles that were used for fitting and choosing."""
+    """The stage of the tables about the roles that were used for fitting and choosing."""
     oracle = [search_stage(name, k) for name in plan.readers[:1] for k in plan.evaluators[name].references]
     needs = ("role:validation", SELECTION, *_parts(plan, plan.evaluators), *oracle)
     settings = {"bootstrap": plan.bootstrap.model_dump(), "budgets": plan.budgets, "readers": plan.readers}

@@ -47,7 +47,7 @@ class RoleResults:
     bundle: Bundle
     records: Records
     memory: Path
-    """Where readings are kept as they are made."""
+    """Directory where readings are kept as they are made."""
 
     def __post_init__(self) -> None:
         plan = self.plan = self.bundle.plan
@@ -64,7 +64,7 @@ class RoleResults:
             self.pairs.setdefault((a, b), {}).update(dict.fromkeys(pair.evaluators))
         references = self.bundle.references.values()
         self.compared = {key: comparable(each, references) for key, each in self.allocations.items()}
-        """Of the allocations, what is for records that have every reference's leads: those that are compared."""
+        """The parts of the allocations that are compared: for records that have every reference's leads."""
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table, in an order in which what was read before serves what comes next."""
@@ -168,7 +168,7 @@ class RoleResults:
             yield curves.assign(role=records.role, evaluator=evaluator, k=k)
 
     def _effects(self) -> list[list[PatientEffects]]:
-        """Of each reader and budget, the effects of each studied policy."""
+        """Effects of each studied policy, for each reader and budget."""
         rankings = [each.first_lead for each in self.bundle.policies.values() if each.first_lead is not None]
         effects: list[list[PatientEffects]] = []
         for evaluator, k, studied in self._cells():

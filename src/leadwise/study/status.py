@@ -1,4 +1,4 @@
-"""How far a run has come."""
+"""States of a run's stages."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def run_status(path: str | Path, plan: Plan | None = None) -> list[dict[str, Any
 
 
 def _row(finder: Finder, stage: Stage, history: History) -> dict[str, Any]:
-    """What is known about a stage. If it is done, what needs it may be too."""
+    """State of a stage. If it is done, those that need it may be too."""
     heard = [receipt for receipt in history.staged if receipt.stage == stage.name]
     try:
         key, artifact = finder.key(stage), finder.find(stage)
@@ -72,7 +72,7 @@ def _planned(finder: Finder, plan: Plan, history: History) -> Iterator[Stage]:
 
 
 def _fingerprints(directory: RunDirectory, plan: Plan, history: History) -> dict[str, str]:
-    """Of the roles as the plan has them, without reading the cohort: what the receipts say that stages began with.
+    """Fingerprints of the roles, without reading the cohort: those that stages began with, by the receipts.
 
     The stage that counts the cohort begins with all roles. Of several such receipts that one counts which fits the
     plan best, and the last of those that fit alike.

@@ -53,7 +53,7 @@ class NetworkEvaluator:
     """Everything known about the training, kept with the weights."""
     engine: str = "auto"
     device: str = "auto"
-    """Where it computes, and with which of the engines in `leadwise.evaluators.masked_resnet.engines`."""
+    """Device that computes; the engine is one of those in `leadwise.evaluators.masked_resnet.engines`."""
 
     def __post_init__(self) -> None:
         self.labels, self.widths = tuple(self.labels), tuple(self.widths)

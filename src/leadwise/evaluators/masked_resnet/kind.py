@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MaskedResNetSettings(Settings):
-    """What a plan says of a masked residual network; of several seeds the selection role picks one."""
+    """Settings of a masked residual network in a plan; of several seeds the selection role picks one."""
 
     seeds: Annotated[list[Seed], Field(min_length=1)] = [20060928]
     widths: Annotated[list[Count], Field(min_length=4, max_length=4)] = [64, 96, 160, 256]

@@ -1,10 +1,10 @@
-"""What a network and its training take, without making one."""
+"""Parameters and memory of a network and its training, without making one."""
 
 from collections.abc import Sequence
 
 
 def activation_bytes(widths: Sequence[int], samples: int) -> int:
-    """What a training keeps for one record until its gradient is taken: what each layer of the network puts out."""
+    """Bytes that a training keeps for one record until its gradient is taken: the outputs of all layers."""
     kept, length = 3 * widths[0] * samples // 2, samples / 4
     for width in widths:
         kept += int(10 * width * length)

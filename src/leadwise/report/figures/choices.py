@@ -1,4 +1,4 @@
-"""Which leads are chosen: a policy's most frequent sets, and what an oracle that sees the labels would do."""
+"""Chosen leads: a policy's most frequent sets, and the choice of an oracle that sees the labels."""
 
 from collections.abc import Sequence
 from textwrap import fill

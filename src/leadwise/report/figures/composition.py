@@ -70,7 +70,7 @@ class Composition:
 
     place: int
     name: str
-    """Of its files."""
+    """Stem of its files."""
     title: str
     description: str
     """``{readers}`` and ``{baseline}`` stand for evaluators, ``{evaluator}`` for the last of the readers."""

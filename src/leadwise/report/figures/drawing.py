@@ -1,4 +1,4 @@
-"""What all panels share: sizes, frames, legends, and words where there is nothing to draw."""
+"""Sizes, frames and legends that all panels share, and words where there is nothing to draw."""
 
 from collections.abc import Sequence
 from textwrap import fill
@@ -66,12 +66,12 @@ def in_thousandths(axis: Axis) -> None:
 
 
 def dodge(index: int, count: int) -> float:
-    """How far arm ``index`` of ``count`` stands beside its place, so that intervals do not hide each other."""
+    """Shift of arm ``index`` of ``count`` beside its place, so that intervals do not hide each other."""
     return (index - (count - 1) / 2) * min(0.18, 0.76 / count)
 
 
 def zero_line(ax: Axes, vertical: bool = False) -> None:
-    """Where neither arm is better."""
+    """A line where neither arm is better."""
     (ax.axvline if vertical else ax.axhline)(0, color=GREY, linewidth=0.8, zorder=1)
 
 

@@ -75,7 +75,7 @@ def plot_interaction_rows(
 
 
 def _label(family: Family, first: Family) -> str:
-    """What differs from the first family of the panel: the references, and the evaluators where they are others."""
+    """Differences from the first family of the panel: the references, and the evaluators where they are others."""
     evaluator, baseline, reference = family
     if family[:2] == first[:2]:
         return "own\nreferences" if reference == OWN else f"both: {spoken(reference)}\nreferences"

@@ -1,4 +1,4 @@
-"""Whom adaptation helps: effects patient by patient. A patient's delta below zero means that it helped them."""
+"""Effects patient by patient. A patient's delta below zero means that adaptation helped them."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ from leadwise.report.names import BLUE, INK, VERMILLION, evaluator_title, spoken
 from leadwise.report.numbers import signed
 
 _CENTRAL = (0.01, 0.99)
-"""What a sorted curve shows of the patients: its ends are a few extreme ones who would flatten the rest."""
+"""Share of patients that a sorted curve shows: the few extreme ones at its ends would flatten the rest."""
 
 
 def plot_sorted_effects(

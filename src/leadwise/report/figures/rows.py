@@ -1,4 +1,4 @@
-"""Which rows of a frame a panel shows."""
+"""Selection of the rows that a panel shows."""
 
 from collections.abc import Hashable, Sequence
 

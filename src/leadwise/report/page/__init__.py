@@ -114,7 +114,7 @@ def _facts(contents: RunContents, pictures: Sequence[Picture], tables: Sequence[
 
 
 def _first_facts(contents: RunContents) -> Iterator[tuple[str, str]]:
-    """What stands under the title."""
+    """The facts under the title."""
     plan, role = contents.plan, contents.role
     named = {role: f"{role} role, fold{'s'[: len(folds) > 1]} {listing(folds)}" for role, folds in plan.roles.items()}
     yield "This report is about", named[role]
@@ -148,7 +148,7 @@ def _hypotheses(contents: RunContents) -> Iterator[dict[str, Any]]:
 
 
 def _expectation(row: Mapping[str, Any]) -> str:
-    """What was expected."""
+    """A hypothesis in words."""
     policies, metrics = ([spoken(name) for name in row[column].split()] for column in ("policies", "metrics"))
     evaluator = the_evaluator(row["evaluator"])
     subject = {
@@ -161,7 +161,7 @@ def _expectation(row: Mapping[str, Any]) -> str:
 
 
 def _outcome(row: Mapping[str, Any]) -> str:
-    """What a role says to a hypothesis."""
+    """Estimate of a hypothesis in a role, or how many of its cells hold."""
     held = f"{row['holding']} of {row['cells']} cells hold"
     if row["present"] < row["cells"]:
         held += f", {row['cells'] - row['present']} not among the results"

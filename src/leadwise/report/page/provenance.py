@@ -1,4 +1,4 @@
-"""Where a report's numbers come from, as the receipts say it."""
+"""Origin of a report's numbers: hashes and software, as the receipts have them."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,1 +1,1 @@
-"""What a report says in sentences: what was found, and how the study was done."""
+"""Sentences of a report: its summary and its methods."""

@@ -11,7 +11,7 @@ from leadwise.report.prose.story import EXPLORATORY, METRICS, Story
 from leadwise.report.prose.words import at_budgets
 
 _RANK = {BELOW: "better", ABOVE: "worse", INCLUDES: "the interval includes zero", NO_INTERVAL: "without an interval"}
-"""What the side says about a difference in a metric of which less is better."""
+"""Words for a side of zero, of a difference in a metric of which less is better."""
 
 
 def aligned(story: Story) -> Iterator[str]:

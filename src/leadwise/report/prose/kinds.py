@@ -1,4 +1,4 @@
-"""How things of each kind are made, in prose: a template a kind, in ``kinds``, filled in with a plan's settings.
+"""Paragraphs about evaluators and policies: a template for each kind, in ``kinds``, and a plan's settings.
 
 A template begins in the middle of a sentence, after the name of what it tells of. It knows ``name``, ``settings``, the
 ``plan`` and, where something of the same kind has been told of before, the settings of that as ``like`` and its name as

@@ -1,4 +1,4 @@
-"""How a study was done, in prose written from its plan and its run; its sentences stand in ``methods.j2``."""
+"""Methods of a study, in prose written from its plan and its run; its sentences stand in ``methods.j2``."""
 
 import re
 from collections import Counter

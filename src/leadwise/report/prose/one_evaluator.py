@@ -1,4 +1,4 @@
-"""What adaptation brings under one evaluator, of a plan that compares no evaluators."""
+"""Sentences about contrasts under one evaluator, for a plan that compares no evaluators."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def headline(story: Story) -> str:
 
 
 def primary_cell(story: Story) -> Iterator[str]:
-    """What the plan makes of the headline, and the same cell in other metrics."""
+    """Sentences on the level of the headline in the plan, and on the same cell in other metrics."""
     cell = story.primary
     level = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
     yield f"The cell of the headline, {names([cell])}, is {level}."
@@ -42,7 +42,7 @@ def primary_cell(story: Story) -> Iterator[str]:
 
 
 def across(story: Story) -> Iterator[str]:
-    """Where the intervals of all contrasts lie."""
+    """A sentence on the side of zero of the intervals of all contrasts."""
     there = [cell for cell in story.cells(story.family) if not cell.after.missing]
     if not there:
         yield f"The results hold no contrast under {story.evaluator}."

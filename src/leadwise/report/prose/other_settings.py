@@ -12,7 +12,7 @@ from leadwise.report.prose.words import tally
 
 
 def robustness(story: Story) -> Iterator[str]:
-    """Whether the interaction survives common references and other evaluators."""
+    """Sentences on the interaction with common references and other evaluators."""
     for family in _families(story):
         if family == story.family or family.baseline != story.family.baseline:
             continue
@@ -25,7 +25,7 @@ def robustness(story: Story) -> Iterator[str]:
 
 
 def baselines(story: Story) -> Iterator[str]:
-    """Whether the contrast of the headline is there under other baselines, such as one that is recalibrated."""
+    """Sentences on the contrast of the headline under other baselines, such as one that is recalibrated."""
     main = story.primary.before
     gained = "advantage" if main.value < 0 else "loss"
     for family in _families(story):
@@ -52,7 +52,7 @@ def _families(story: Story) -> list[Family]:
 
 
 def _setting(story: Story, family: Family) -> str:
-    """What differs from the family of the headline, as the beginning of a sentence."""
+    """Differences from the family of the headline, as the beginning of a sentence."""
     pair = f"{the_evaluator(family.evaluator)} in place of {the_other(family.baseline)}"
     if family[:2] == story.family[:2]:
         pair = "the same two evaluators"
@@ -62,7 +62,7 @@ def _setting(story: Story, family: Family) -> str:
 
 
 def _survival(same: Found, main: Found) -> str:
-    """Whether an interaction is still there in another setting; it has to have been there."""
+    """Words for an interaction in another setting: its survival, if the main one was clear of zero, or its side."""
     if side(main) not in (ABOVE, BELOW):
         return f"it {side(same)}"
     if side(same) == side(main):

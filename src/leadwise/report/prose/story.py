@@ -1,4 +1,4 @@
-"""What the sentences of a summary are about: the role, the family of interactions and the cell of the headline."""
+"""Subject of a summary's sentences: the role, the family of interactions and the cell of the headline."""
 
 from itertools import product
 
@@ -12,7 +12,7 @@ from leadwise.run.contents import RunContents
 PROPER, CALIBRATION = ("nll", "brier"), ("ece",)
 METRICS = (*PROPER, *CALIBRATION)
 EXPLORATORY = "exploratory"
-"""What no hypothesis of the plan is about."""
+"""Level of cells that no hypothesis of the plan is about."""
 
 
 class Story:
@@ -24,7 +24,7 @@ class Story:
         question = Question.of(self.plan, self.find, self.role)
         self.family, self.planned, self.primary = question.family, question.planned, question.cell(self.find, self.role)
         self.transfers = bool(self.family.baseline)
-        """Whether evaluators are compared; else the family has no baseline."""
+        """True if evaluators are compared; else the family has no baseline."""
         self.evaluator, self.baseline = (the_evaluator(name) for name in self.family[:2])
         self.other = the_other(self.family.evaluator)
         """The evaluator after the baseline has been spoken of."""
@@ -49,7 +49,7 @@ class Story:
         return f"{role} role" + (f" ({folds_in_words(folds)})" if folds else "")
 
     def level(self, family: Family, quantity: str = "interaction") -> str:
-        """What the plan calls a family: the level of its broadest hypothesis."""
+        """Level of a family in the plan: that of its broadest hypothesis."""
         evaluator, baseline, reference = family
         about = (quantity, evaluator, baseline if quantity == "interaction" else None, reference)
         levels = {

@@ -1,4 +1,4 @@
-"""What a run found, in sentences. Every one follows from numbers that stand in the results, and changes with them."""
+"""Summary of a run. Every sentence follows from numbers that stand in the results, and changes with them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Summary:
 
     headline: str
     headings: list[str]
-    """Of the paragraphs."""
+    """Headings of the paragraphs."""
     paragraphs: list[str]
     """The last says how far the evidence reaches."""
 
@@ -83,7 +83,7 @@ def scope(story: Story) -> Iterator[str]:
 
 
 def hypotheses(story: Story) -> Iterator[str]:
-    """How the plan's hypotheses fared."""
+    """A sentence on the verdicts on the plan's hypotheses."""
     frame = hypotheses_frame(story.plan, story.contents.results)
     frame = frame[frame["role"] == story.role]
     if len(frame):
@@ -92,7 +92,7 @@ def hypotheses(story: Story) -> Iterator[str]:
 
 
 def quality(story: Story) -> Iterator[str]:
-    """Which evaluator is better with all leads."""
+    """A sentence on which evaluator is better with all leads."""
     evaluator, baseline, _ = story.family
     if not story.transfers:
         return
@@ -112,7 +112,7 @@ def quality(story: Story) -> Iterator[str]:
 
 
 def claims(story: Story) -> Iterator[str]:
-    """How the paper's claims fared, those that are contradicted by name."""
+    """Verdicts on the paper's claims, those that are contradicted by name."""
     frame = story.contents.results.get("claims", pd.DataFrame())
     if not story.contents.about_paper or frame.empty:
         return
@@ -131,7 +131,7 @@ def claims(story: Story) -> Iterator[str]:
 
 
 def boundary(story: Story) -> Iterator[str]:
-    """How far this evidence reaches."""
+    """Limits of the evidence."""
     yield (
         "Intervals take the trained evaluators and policies and the frozen references as given: they tell what "
         "other patients would change, not what another training would. All come from one resample, so they are "
@@ -173,7 +173,7 @@ def _parts(story: Story) -> dict[str, bool]:
 
 
 def _by_verdict(frame: pd.DataFrame, titles: Sequence[str], unnamed: str = "") -> str:
-    """How often each verdict came out; whatever does not hold is named, unless it is ``unnamed``."""
+    """Counts of the verdicts; whatever does not hold is named, unless it is ``unnamed``."""
     said = []
     for verdict in VERDICTS:
         named = [title for title, each in zip(titles, frame["verdict"], strict=True) if each == verdict]

@@ -1,4 +1,4 @@
-"""How contrasts change with the evaluator: the cell of the headline, then all policies, budgets and metrics."""
+"""Sentences on how contrasts change with the evaluator: the headline's cell, then all policies and budgets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ def _arms(story: Story) -> tuple[tuple[str, Found], tuple[str, Found]]:
 
 
 def _verdict(story: Story) -> str:
-    """What becomes of the contrast of the primary cell."""
+    """Sentences on the contrast of the primary cell under both evaluators."""
     cell, policy = story.primary, spoken(story.primary.policy)
     if side(cell.before) == side(cell.after) == INCLUDES:
         opposite = ", though their means have opposite signs" if cell.reverses or cell.reverses_back else ""
@@ -61,7 +61,7 @@ def _meaning(story: Story, change: Found) -> str:
 
 
 def primary_cell(story: Story) -> Iterator[str]:
-    """What the plan makes of the headline, the same cell in other metrics, and how the plan's hypotheses fared."""
+    """Level of the headline in the plan, the same cell in other metrics, and verdicts on the hypotheses."""
     cell = story.primary
     level = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
     yield f"The cell of the headline, {names([cell])}, is {level}."
@@ -96,7 +96,7 @@ def across(story: Story) -> Iterator[str]:
 
 
 def _signs(story: Story, cells: Sequence[Cell]) -> Iterator[str]:
-    """How many mean contrasts change sign."""
+    """A sentence on the number of mean contrasts that change sign."""
     known = [cell for cell in cells if not (cell.before.missing or cell.after.missing)]
     if not known:
         return
@@ -114,7 +114,7 @@ def _signs(story: Story, cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _contrasts(story: Story, cells: Sequence[Cell]) -> Iterator[str]:
-    """Where the intervals of the contrasts lie, under one evaluator and under the other."""
+    """Sides of zero of the contrasts' intervals, under one evaluator and under the other."""
     for evaluator, arm in ((story.baseline, "before"), (story.evaluator, "after")):
         if known := [cell for cell in cells if not getattr(cell, arm).missing]:
             yield f"Under {evaluator}, D in {metrics_of(known)} {tally(known, arm)}."

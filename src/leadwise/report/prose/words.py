@@ -1,4 +1,4 @@
-"""How cells, folds and budgets are spoken of, and how many cells say the same."""
+"""Words for cells, folds and budgets, and for how many cells agree."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ def tally(cells: Sequence[Cell], arm: str) -> str:
 
 
 def share(some: Sequence[Cell], every: Sequence[Cell], noun: str) -> str:
-    """How many of many, with the names of few: those that are meant, or the exceptions."""
+    """A count of several, with the names of the few: those that are meant, or the exceptions."""
     counted = f"{len(some)} of {len(every)} {noun}"
     if not some or len(some) == len(every):
         return counted

@@ -1,4 +1,4 @@
-"""How calibrated probabilities are with a policy's leads, beside the fixed set that is best for ECE."""
+"""Calibration with a policy's leads, beside the fixed set that is best for ECE."""
 
 from collections.abc import Iterator
 

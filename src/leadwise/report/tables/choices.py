@@ -1,4 +1,4 @@
-"""Which leads are chosen: how alike to the references, how often each, which sets most often, and by an oracle."""
+"""Chosen leads: likeness to the references, frequency of each, most frequent sets, and an oracle's choice."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def tables(view: View) -> Iterator[ReportTable]:
 
 
 def _alignment(view: View) -> ReportTable:
-    """How near the sets that policies choose are to the references."""
+    """Likeness of the policies' sets to the references."""
     keys = ["role", "policy", "evaluator", "k"]
     rows = view.rows("alignment", versus=REFERENCE)
     near = renamed(rows[rows["statistic"] == "jaccard"] if len(rows) else rows, {"value": "jaccard"})
@@ -97,7 +97,7 @@ def _modal_sets(view: View) -> ReportTable:
 
 
 def _headroom(view: View) -> ReportTable:
-    """What the best fixed set reaches, what label-aware oracles would reach, and where they would begin."""
+    """Metric of the best fixed sets, metric and first leads of label-aware oracles."""
     return view.table(
         "headroom",
         "What an oracle would gain",

@@ -1,4 +1,4 @@
-"""What the plan expected, and what came of it."""
+"""The plan's hypotheses and their verdicts."""
 
 from collections.abc import Iterator
 

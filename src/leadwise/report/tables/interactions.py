@@ -1,4 +1,4 @@
-"""How D changes with the evaluator; a table for each family of interactions of the plan."""
+"""Interactions: a table for each family of the plan."""
 
 from collections.abc import Iterator
 

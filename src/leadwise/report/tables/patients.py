@@ -1,4 +1,4 @@
-"""Whom adaptation helps: effects patient by patient, by uncertainty, and in groups."""
+"""Effects patient by patient, by uncertainty, and in groups."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What the paper says, in words and in numbers, and what this run says to it."""
+"""Claims and numbers of the paper, with their verdicts and our numbers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +43,7 @@ def _claims(view: View) -> ReportTable:
 
 
 def _orientation(role: Any, cells: Any, holding: Any, contradicted: Any) -> str:
-    """What the cells of another role would say."""
+    """Counts of the cells of another role, for orientation."""
     if pd.isna(cells) or not cells:
         return ""
     return f"{role}: {int(holding)} of {int(cells)} hold, {int(contradicted)} contradict"

@@ -22,7 +22,7 @@ _ESTIMATES = {
     "contrast": ("contrasts", "delta"),
     "paired": ("paired", "delta"),
 }
-"""Where the estimate of a cell stands, by the quantity of its statement."""
+"""Table and column of a cell's estimate, by the quantity of its statement."""
 
 
 class PaperNumbers:

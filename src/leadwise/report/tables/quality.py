@@ -1,4 +1,4 @@
-"""How well evaluators read, with all leads and under random masks; and which network was chosen for that."""
+"""Quality of the evaluators, with all leads and under random masks; training seeds, and the network chosen."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who is studied, role by role."""
+"""Records and patients, role by role."""
 
 from collections.abc import Iterator
 

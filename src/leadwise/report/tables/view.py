@@ -34,7 +34,7 @@ class ReportTable:
     """A table as it is shown, with where its numbers come from."""
 
     name: str
-    """Where it is on the page, and what its LaTeX file is called."""
+    """Its place on the page, and the name of its LaTeX file."""
     title: str
     caption: str
     source: str
@@ -110,7 +110,7 @@ class View:
         return min(levels, key=_LEVELS.index, default=EXPLORATORY)
 
     def with_levels(self, rows: pd.DataFrame, quantity: str) -> pd.DataFrame:
-        """What the plan calls each row (primary, supporting, …), by its first hypothesis that has it."""
+        """Rows with their level (primary, supporting, …), by the first hypothesis of the plan that has each."""
         expected = [each for each in self.plan.hypotheses if each.quantity == quantity]
         if not expected:
             return rows
@@ -126,7 +126,7 @@ class View:
         return rows.assign(level=[level(row) for row in rows.to_dict("records")])
 
     def _rank(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
-        """Where each value of a column stands in the order; unknown names come last, numbers have their own."""
+        """Rank of each value of a column; unknown names come last, numbers keep their own order."""
         places = {name: place for place, name in enumerate(dict.fromkeys([*self._order, *column]))}
         return column.map(lambda value: places[value] if isinstance(value, str) else value)
 
@@ -187,7 +187,7 @@ def pivoted(rows: pd.DataFrame, keys: list[str], across: str, headings: Mapping[
 
 
 def _together(said: Iterable[Any]) -> dict[Any, Any]:
-    """What the paper says of several rows that are shown as one."""
+    """The paper's numbers of several rows that are shown as one."""
     return {key: value for each in said if isinstance(each, dict) for key, value in each.items()}
 
 
