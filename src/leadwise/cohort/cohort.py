@@ -28,14 +28,7 @@ from leadwise.notebook import html_table
 Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
 """Which records of a view: a slice, positions, or a mask over all of them."""
 
-QUALITY_FLAGS = (
-    "baseline_drift",
-    "static_noise",
-    "burst_noise",
-    "electrodes_problems",
-    "extra_beats",
-    "pacemaker",
-)
+QUALITY_FLAGS = ("baseline_drift", "static_noise", "burst_noise", "electrodes_problems", "extra_beats", "pacemaker")
 
 ARRAYS = ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels")
 """Fields of a cohort with one entry a record."""

@@ -335,12 +335,7 @@ def _draw_recordings(table: "pd.DataFrame", rng: np.random.Generator) -> tuple[R
     baseline_drift = _disturb(wander, _BASELINE_DRIFT, 0.065, 0.15, rng)
     burst_noise = _disturb(burst, _BURST_NOISE, 0.03, 0.08, rng)
     circumstances = pd.DataFrame(
-        {
-            "rhythm": rhythm,
-            "baseline_drift": baseline_drift,
-            "static_noise": static_noise,
-            "burst_noise": burst_noise,
-        }
+        {"rhythm": rhythm, "baseline_drift": baseline_drift, "static_noise": static_noise, "burst_noise": burst_noise}
     )
     return Recordings(rate, irregularity, fibrillation.astype(float), muscle, wander, burst), circumstances
 
