@@ -1,14 +1,15 @@
 """Thirty interactions with a thousand replicates each: matrix products beside resampling rows."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int
 
 from leadwise.analysis.bootstrap import LEVEL, PatientBootstrap
+from leadwise.bench import row, timed
 from leadwise.cohort.cohort import Records
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
@@ -31,35 +32,19 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
 
     bootstrap = PatientBootstrap(records)  # drawn once for a role, and the same for all
 
-    ours, our_seconds = np.empty(0), np.inf
-    for _ in range(
-        4
-    ):  # the best of a few, since it is over in the blink of an eye; the others average out by themselves
-        start = perf_counter()
-        ours = _ours(bootstrap, records, labels, arms)
-        our_seconds = min(our_seconds, perf_counter() - start)
+    # the best of a few, since it is over in the blink of an eye; the others average out by themselves
+    ours, our_seconds = timed(lambda: _ours(bootstrap, records, labels, arms), 4)
     rows = []
-    for name, other, what in (
+    for name, other, against in (
         ("bootstrap", _resampling_rows, "resampling rows and computing the metrics on them"),
         ("bootstrap-prepared", _adding_up_rows, "resampling rows of losses and bins that were computed beforehand"),
     ):
-        start = perf_counter()
-        theirs = other(bootstrap, records, labels, arms)
-        their_seconds = perf_counter() - start
+        theirs, their_seconds = timed(partial(other, bootstrap, records, labels, arms))
         difference = float(np.abs(ours - theirs).max())
         if difference > 1e-12:
             raise LeadwiseError(f"The two bootstraps differ by {difference:.2g}; this is a bug, please report it.")
-        rows.append(
-            {
-                "name": name,
-                "ours": our_seconds,
-                "other": their_seconds,
-                "ratio": their_seconds / our_seconds,
-                "unit": "s",
-                "what": f"{len(ours)} interactions × {len(bootstrap.multiplicities):,} replicates, against {what}",
-                "largest_difference": difference,
-            }
-        )
+        what = f"{len(ours)} interactions × {len(bootstrap.multiplicities):,} replicates, against {against}"
+        rows.append(row(name, "s", our_seconds, their_seconds, what, largest_difference=difference))
     return rows
 
 

@@ -80,6 +80,11 @@ def peak() -> float:
     return max(product, convolution)
 
 
+def shares(ours: float, other: float, cost: float, best: float) -> dict[str, float]:
+    """Shares of the machine's best speed that two rates of so costly a work come to, and that speed."""
+    return {"share_of_peak": ours * cost / best, "other_share_of_peak": other * cost / best, "peak_gflops": best / 1e9}
+
+
 def shortest(work: Callable[[], object], times: int) -> float:
     """Seconds of the fastest of several attempts, after one that does not count."""
     work()

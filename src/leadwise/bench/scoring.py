@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from leadwise.bench.plain import PlainResNet, operations, peak, shortest
+from leadwise.bench import row
+from leadwise.bench.plain import PlainResNet, operations, peak, shares, shortest
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, half_precision
@@ -70,17 +71,6 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     rows = []
     for name in readers:
         ours = distinct / seconds[name]
-        rows.append(
-            {
-                "name": name,
-                "ours": ours,
-                "other": other,
-                "ratio": ours / other,
-                "unit": "recordings/s",
-                "what": f"{type(networks[name]._engine).__name__} against eager torch, {records.length} samples each",
-                "share_of_peak": ours * cost / best,
-                "other_share_of_peak": other * cost / best,
-                "peak_gflops": best / 1e9,
-            }
-        )
+        what = f"{type(networks[name]._engine).__name__} against eager torch, {records.length} samples each"
+        rows.append(row(name, "recordings/s", ours, other, what, **shares(ours, other, cost, best)))
     return rows

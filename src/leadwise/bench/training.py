@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from leadwise.bench.plain import PlainResNet, operations, peak, shortest
+from leadwise.bench import row
+from leadwise.bench.plain import PlainResNet, operations, peak, shares, shortest
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.evaluators.devices import keep_freed_memory
 from leadwise.evaluators.masked_resnet.recipe import Recipe
@@ -26,20 +27,9 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
         ours = recipe.batch / shortest(partial(training.learn, order), 4)
         other = recipe.batch / shortest(_PlainLoop(training, order, length), 4)
         # the gradients by signals and by weights cost as much as the reading, each
-        share = 3 * operations(length) / best
-        rows.append(
-            {
-                "name": name,
-                "ours": ours,
-                "other": other,
-                "ratio": ours / other,
-                "unit": "records/s",
-                "what": f"batches of {recipe.batch} with {length} samples, against the plainest torch loop",
-                "share_of_peak": ours * share,
-                "other_share_of_peak": other * share,
-                "peak_gflops": best / 1e9,
-            }
-        )
+        facts = shares(ours, other, 3 * operations(length), best)
+        what = f"batches of {recipe.batch} with {length} samples, against the plainest torch loop"
+        rows.append(row(name, "records/s", ours, other, what, **facts))
     return rows
 
 
