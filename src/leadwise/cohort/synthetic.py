@@ -3,6 +3,7 @@
 The signals come from `leadwise.cohort.dipole`; here stand the patients, their labels and the files.
 """
 
+import csv
 import fcntl
 import json
 import os
@@ -44,78 +45,21 @@ _DRAFT = ".leadwise-draft-"
 _PARTS = (MARK, "records100", "scp_statements.csv", "ptbxl_database.csv")
 """What is written into the directory of a cohort, in the order in which it appears there."""
 
-_COMBINATIONS = {
-    "NORM": 0.417,
-    "MI": 0.117,
-    "STTC": 0.109,
-    "CD": 0.077,
-    "CD MI": 0.060,
-    "HYP STTC": 0.038,
-    "MI STTC": 0.028,
-    "HYP": 0.023,
-    "CD STTC": 0.022,
-    "": 0.019,
-    "CD NORM": 0.019,
-    "HYP MI STTC": 0.016,
-    "CD HYP": 0.014,
-    "CD MI STTC": 0.011,
-    "CD HYP STTC": 0.010,
-    "HYP MI": 0.009,
-    "CD HYP MI STTC": 0.006,
-    "CD HYP MI": 0.005,
-}
+_DATA = Path(__file__).parent
+with (_DATA / "synthetic_classes.csv").open() as _file:
+    _COMBINATIONS = {row["superclasses"]: float(row["share"]) for row in csv.DictReader(_file)}
 """Superclasses of a patient and how often they come together, about as in PTB-XL."""
 
+with (_DATA / "synthetic_codes.csv").open() as _file:
+    _STATEMENTS = {row["code"]: row for row in csv.DictReader(_file)}
 _CODES = {
-    "CD": {"LAFB": 27, "IRBBB": 19, "IVCD": 13, "1AVB": 12, "CRBBB": 12, "CLBBB": 12, "LPFB": 3, "ILBBB": 2},
-    "HYP": {"LVH": 78, "LAO/LAE": 12, "RVH": 7, "RAO/RAE": 3},
-    "MI": {"IMI": 40, "ASMI": 34, "ILMI": 9, "AMI": 7, "ALMI": 5, "LMI": 3, "PMI": 2},
-    "STTC": {"NDT": 31, "ISC_": 22, "NST_": 14, "ISCAL": 12, "ISCIN": 6, "ISCLA": 5, "ISCAS": 4, "DIG": 3, "LNGQT": 3},
+    name: {code: float(row["weight"]) for code, row in _STATEMENTS.items() if row["superclass"] == name}
+    for name in ("CD", "HYP", "MI", "STTC")
 }
 """Weights of the SCP-ECG codes that stand for a superclass."""
 
 _BESIDE_NORMAL = {"IRBBB": 7, "1AVB": 2, "LAFB": 1}
 """Conduction disturbances that are found in hearts called normal."""
-
-_DESCRIPTIONS = {
-    "NORM": "normal ECG",
-    "IMI": "inferior myocardial infarction",
-    "ASMI": "anteroseptal myocardial infarction",
-    "ILMI": "inferolateral myocardial infarction",
-    "AMI": "anterior myocardial infarction",
-    "ALMI": "anterolateral myocardial infarction",
-    "LMI": "lateral myocardial infarction",
-    "PMI": "posterior myocardial infarction",
-    "LAFB": "left anterior fascicular block",
-    "IRBBB": "incomplete right bundle branch block",
-    "IVCD": "non-specific intraventricular conduction disturbance",
-    "1AVB": "first degree AV block",
-    "CRBBB": "complete right bundle branch block",
-    "CLBBB": "complete left bundle branch block",
-    "LPFB": "left posterior fascicular block",
-    "ILBBB": "incomplete left bundle branch block",
-    "LVH": "left ventricular hypertrophy",
-    "LAO/LAE": "left atrial overload/enlargement",
-    "RVH": "right ventricular hypertrophy",
-    "RAO/RAE": "right atrial overload/enlargement",
-    "NDT": "non-diagnostic T abnormalities",
-    "ISC_": "non-specific ischemic",
-    "NST_": "non-specific ST changes",
-    "ISCAL": "ischemic in anterolateral leads",
-    "ISCIN": "ischemic in inferior leads",
-    "ISCLA": "ischemic in lateral leads",
-    "ISCAS": "ischemic in anteroseptal leads",
-    "DIG": "digitalis-effect",
-    "LNGQT": "long QT-interval",
-    "ABQRS": "abnormal QRS",
-    "SR": "sinus rhythm",
-    "AFIB": "atrial fibrillation",
-    "STACH": "sinus tachycardia",
-    "SARRH": "sinus arrhythmia",
-    "SBRAD": "sinus bradycardia",
-}
-_FORM = ("ABQRS",)
-_RHYTHM = ("SR", "AFIB", "STACH", "SARRH", "SBRAD")
 
 # what a technician would have written about a disturbance, and the electrodes that cause it
 _LIMBS = ("RA", "LA", "LL")
@@ -396,7 +340,7 @@ def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: np.rand
         "site": rng.integers(0, 3, n).astype(float),
         "device": "dipole model",
         "recording_date": day.strftime("%Y-%m-%d %H:%M:%S"),
-        "report": ["synthetic: " + ", ".join(_DESCRIPTIONS[code] for code in found) for found in codes],
+        "report": ["synthetic: " + ", ".join(_STATEMENTS[code]["description"] for code in found) for found in codes],
         "scp_codes": [str(found) for found in codes],
         "heart_axis": table["heart_axis"],
         "infarction_stadium1": ["unknown" if has_scar else None for has_scar in infarcted],
@@ -422,14 +366,13 @@ def _statements() -> "pd.DataFrame":
     """``scp_statements.csv``: the codes that occur, with the columns of PTB-XL."""
     import pandas as pd
 
-    superclass = {"NORM": "NORM"} | {code: name for name, codes in _CODES.items() for code in codes}
-    frame = pd.DataFrame(index=pd.Index(_DESCRIPTIONS))
-    frame["description"] = list(_DESCRIPTIONS.values())
-    frame["diagnostic"] = [1.0 if code in superclass else None for code in frame.index]
-    frame["form"] = [1.0 if code in _FORM else None for code in frame.index]
-    frame["rhythm"] = [1.0 if code in _RHYTHM else None for code in frame.index]
-    frame["diagnostic_class"] = [superclass.get(code) for code in frame.index]
-    frame["diagnostic_subclass"] = [code if code in superclass else None for code in frame.index]
+    rows = _STATEMENTS.values()
+    frame = pd.DataFrame(index=pd.Index(_STATEMENTS))
+    frame["description"] = [row["description"] for row in rows]
+    for kind in ("diagnostic", "form", "rhythm"):
+        frame[kind] = [1.0 if row["kind"] == kind else None for row in rows]
+    frame["diagnostic_class"] = [row["superclass"] or None for row in rows]
+    frame["diagnostic_subclass"] = [row["code"] if row["superclass"] else None for row in rows]
     frame["Statement Category"] = None
     frame["SCP-ECG Statement Description"] = frame["description"]
     for empty in ("AHA code", "aECG REFID", "CDISC Code", "DICOM Code"):
