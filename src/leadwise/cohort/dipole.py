@@ -20,19 +20,7 @@ from leadwise.leads import LIMB_FROM_I_AND_II
 SAMPLING_RATE = 100
 SAMPLES = 1000
 
-# a row for each of WALLS; columns: x, y, z of the depolarisation dipole, its moment, its width, size of the recovery
-_WALL_TABLE = np.array(
-    [
-        [-0.18, -0.06, -0.12, -0.024, 0.008, 0.04],
-        [+0.40, +0.12, -0.28, -0.012, 0.008, 0.20],
-        [+0.86, +0.23, +0.14, -0.001, 0.009, 0.12],
-        [+0.27, -0.27, +0.13, +0.006, 0.009, 0.03],
-        [+0.12, +0.46, +0.06, -0.003, 0.009, 0.08],
-        [+0.18, +0.08, +0.80, +0.010, 0.009, 0.02],
-        [-0.27, +0.00, +0.32, +0.022, 0.008, 0.00],
-        [-0.26, +0.04, -0.24, +0.002, 0.010, 0.08],
-    ]
-)
+_WALL_TABLE = np.array(list(WALLS.values()))
 _WALL_DIPOLE = _WALL_TABLE[:, :3]
 _WALL_OUTWARD = _WALL_DIPOLE / np.linalg.norm(_WALL_DIPOLE, axis=1, keepdims=True)
 _WALL_MOMENT, _WALL_WIDTH, _WALL_RECOVERY = _WALL_TABLE[:, 3:].T
