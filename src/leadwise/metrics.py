@@ -206,16 +206,9 @@ def reliability(
         return weight, total(probabilities) / weight, total(labels.astype(np.float64)) / weight
 
 
-METRICS: dict[str, Callable[[Labels, Probabilities, Weights], float]] = {
-    "nll": nll,
-    "brier": brier,
-    "ece": ece,
-    "ece5": partial(ece, bins=5),
-    "ece15": partial(ece, bins=15),
-    "ece20": partial(ece, bins=20),
-    "auroc": auroc,
-    "auprc": auprc,
-}
+METRICS: dict[str, Callable[[Labels, Probabilities, Weights], float]] = {"nll": nll, "brier": brier, "ece": ece}
+METRICS |= {f"ece{bins}": partial(ece, bins=bins) for bins in ECE_BINS if bins != 10}
+METRICS |= {"auroc": auroc, "auprc": auprc}
 """Every metric by the name it has in results."""
 
 
@@ -273,11 +266,7 @@ def _by_label(
     check_probabilities(labels, probabilities)
     w = _checked_weights(weights, len(labels))
     counted = labels[w > 0]
-    return np.array(
-        [
-            metric(labels[:, i], probabilities[:, i], sample_weight=w)
-            if counted[:, i].any() and not counted[:, i].all()
-            else np.nan
-            for i in range(labels.shape[1])
-        ]
-    )
+    values = np.full(labels.shape[1], np.nan)
+    for i in np.flatnonzero(counted.any(axis=0) & ~counted.all(axis=0)):
+        values[i] = metric(labels[:, i], probabilities[:, i], sample_weight=w)
+    return values

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +98,11 @@ class References:
     def frame(self) -> pd.DataFrame:
         """evaluator, metric, k, leads, value, candidates: one row a reference."""
         rows = []
-        for k in self.budgets:
-            for metric in MATCHED_METRICS:
-                ranked = self._ranked(metric, k)
-                leads, value = str(LeadSet(int(ranked["bits"].iloc[0]))), float(ranked[metric].iloc[0])
-                rows.append((self.evaluator, metric, k, leads, value, len(ranked)))
+        for k, metric in product(self.budgets, MATCHED_METRICS):
+            ranked = self.ranking(metric, k)
+            rows.append(
+                (self.evaluator, metric, k, ranked["leads"].iloc[0], float(ranked[metric].iloc[0]), len(ranked))
+            )
         return pd.DataFrame(rows, columns=["evaluator", "metric", "k", "leads", "value", "candidates"])
 
     def save(self, path: str | Path) -> None:
@@ -205,14 +206,11 @@ def search_references(
     rows = []
     with progress("Searching lead sets", sum(len(masks) for _, _, masks in groups)) as advance:
         for k, kept, masks in groups:
-            scorer = Scorer(evaluator, kept)
-            labels = kept.labels
-            bits = mask_bits(masks)
-            known = done.values if done else {}
-            todo = np.array([b not in known for b in bits], dtype=bool)
-            found = dict(known)
+            scorer, bits = Scorer(evaluator, kept), mask_bits(masks)
+            found = dict(done.values) if done else {}
+            todo = np.array([b not in found for b in bits], dtype=bool)
             advance(int((~todo).sum()))
-            for part, values in _metrics_of(scorer, labels, masks[todo]):
+            for part, values in _metrics_of(scorer, kept.labels, masks[todo]):
                 new = dict(zip(bits[todo][part].tolist(), values.tolist(), strict=True))
                 found |= new
                 if done:
@@ -282,9 +280,8 @@ def _metrics_of(
     at_once = max(1, _BYTES_AT_ONCE // (8 * labels.size)) if scorer.at_once else 1
     parts = [slice(start, start + at_once) for start in range(0, len(masks), at_once)]
     with ThreadPoolExecutor(os.cpu_count() if scorer.at_once else 1) as pool:
-        yield from zip(
-            parts, pool.map(lambda part: subset_metrics(labels, scorer.subsets(masks[part])), parts), strict=True
-        )
+        values = pool.map(lambda part: subset_metrics(labels, scorer.subsets(masks[part])), parts)
+        yield from zip(parts, values, strict=True)
 
 
 def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Records, Bool[np.ndarray, "s 12"]]]:
@@ -303,11 +300,8 @@ class _Ledger:
     def __init__(self, path: Path, evaluator: Evaluator, records: Records) -> None:
         self.path = path
         self.values: dict[int, list[float]] = {}
-        head = {
-            "evaluator": evaluator_name(evaluator),
-            "weights": getattr(evaluator, "sha256", None),
-            "records": records.labels_sha256,
-        }
+        weights = getattr(evaluator, "sha256", None)
+        head = {"evaluator": evaluator_name(evaluator), "weights": weights, "records": records.labels_sha256}
         if not path.exists():
             with atomic_file(path) as draft:
                 draft.write_text(json.dumps(head) + "\n")

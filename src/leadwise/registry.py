@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Annotated, Any, Generic, TypeVar, cast
 
@@ -75,18 +76,10 @@ Class = TypeVar("Class", bound=type)
 
 
 class Registry(Generic[Made]):
-    """The kinds of one sort, such as evaluators.
+    """The kinds of one sort, in words ``what``: those that ``home`` and entry points of ``group`` add.
 
-    Parameters
-    ----------
-    what
-        One of them, in words.
-    group
-        The group of entry points by which installed packages add kinds.
-    home
-        The package whose modules register ours; a kind's module has its name, as far as that is possible.
-    methods
-        What a kind must have beside ``Settings``.
+    A module of ``home`` has the name of its kind, as far as that is possible; ``methods`` are what a kind must have
+    beside ``Settings``.
     """
 
     def __init__(self, what: str, group: str, home: str, methods: Sequence[str]) -> None:
@@ -136,18 +129,14 @@ class Registry(Generic[Made]):
     def _imported(self, name: str) -> Any:
         module, _, place = name.partition(":")
         try:
-            found: Any = import_module(module)
-            for step in place.split("."):
-                found = getattr(found, step)
+            return attrgetter(place)(import_module(module))
         except Exception as error:  # whatever another's module raises while it is imported
             raise InputError(f"The {self.what} {name} cannot be imported: {one_line(error)}.") from None
-        return found
 
     def _added(self, name: str) -> Any:
         (point, *_) = entry_points(group=self.group, name=name)
         try:
             return point.load()
         except Exception as error:  # as above
-            raise InputError(
-                f"The {self.what} {name} of {point.value} cannot be imported: {one_line(error)}."
-            ) from None
+            where = f"{name} of {point.value}"
+            raise InputError(f"The {self.what} {where} cannot be imported: {one_line(error)}.") from None

@@ -22,18 +22,14 @@ def bench(
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    print_table(
-        ["name", "ours", "other", "ratio", "unit", "what"],
-        (
-            [
-                row["name"],
-                f"{row['ours']:,.4g}",
-                f"{row['other']:,.4g}",
-                f"{row['ratio']:.1f}",
-                row["unit"],
-                row["what"],
-            ]
-            for row in rows
-        ),
-        left=("name", "unit", "what"),
+    shown = (
+        [
+            row["name"],
+            *(f"{row[side]:,.4g}" for side in ("ours", "other")),
+            f"{row['ratio']:.1f}",
+            row["unit"],
+            row["what"],
+        ]
+        for row in rows
     )
+    print_table(["name", "ours", "other", "ratio", "unit", "what"], shown, left=("name", "unit", "what"))

@@ -1,6 +1,7 @@
 """The diseases of the synthetic cohort, by SCP-ECG code: what each changes in which wall of the heart."""
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class Condition:
     """Relative change of the recovery dipole: −1 flattens the T wave over the wall, −2 inverts it."""
     injury: dict[str, float] = field(default_factory=dict)
     """Injury current in mV: above zero the ST segment rises over the wall, below zero it sinks."""
-    atria: tuple[float, float] = (0.0, 0.0)
+    atria: Sequence[float] = (0.0, 0.0)
     """Relative change of the right and of the left atrium's dipole."""
     conduction: float = 0.0
     """Seconds by which the ventricles follow the atria later."""

@@ -56,9 +56,10 @@ def _by_wall(effect: str) -> Float[np.ndarray, "conditions walls"]:
 
 
 _EFFECT = {effect: _by_wall(effect) for effect in ("voltage", "delay", "widening", "recovery", "injury")}
-_ATRIA_EFFECT = np.array([condition.atria for condition in CONDITIONS.values()])
-_CONDUCTION_EFFECT = np.array([condition.conduction for condition in CONDITIONS.values()])
-_RECOVERY_TIME_EFFECT = np.array([condition.recovery_time for condition in CONDITIONS.values()])
+_EFFECT |= {
+    effect: np.array([getattr(condition, effect) for condition in CONDITIONS.values()])
+    for effect in ("atria", "conduction", "recovery_time")
+}
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ def make_hearts(
         width=_WALL_WIDTH * _lognormal(rng, 0.08, (n, 1)) * (1 + change["widening"]),
         recovery=_lognormal(rng, 0.25, (n, 1)) * _lognormal(rng, 0.25, (n, 8)) * (1 + change["recovery"]),
         injury=early_repolarisation + 0.010 * rng.standard_normal((n, 8)) + change["injury"],
-        atria=_lognormal(rng, 0.25, (n, 2)) * (1 + severity @ _ATRIA_EFFECT),
-        conduction=0.015 * rng.standard_normal(n) + severity @ _CONDUCTION_EFFECT,
-        recovery_time=_lognormal(rng, 0.04, n) * (1 + severity @ _RECOVERY_TIME_EFFECT),
+        atria=_lognormal(rng, 0.25, (n, 2)) * (1 + change["atria"]),
+        conduction=0.015 * rng.standard_normal(n) + change["conduction"],
+        recovery_time=_lognormal(rng, 0.04, n) * (1 + change["recovery_time"]),
         # hearts lie flatter with age: the axis turns to the left
         rotation=_turn(np.radians(18 * rng.standard_normal(n) - 0.4 * (age - 55)), 0, 1)
         @ _turn(np.radians(11 * rng.standard_normal(n)), 0, 2),

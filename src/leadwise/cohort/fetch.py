@@ -43,8 +43,7 @@ def fetch_ptbxl(directory: str | Path, source: str = PTBXL_URL, connections: int
     so an interrupted download is resumed by calling again. A file appears under its own name only once it is whole and
     its checksum right. The checksum list itself is always fetched, and kept beside the files.
 
-    Returns how many files were downloaded, the list not counted: 0 when everything was there already. A `FetchError`
-    says which file, what happened, and what to do; the other connections stop, and what is done is kept.
+    Returns how many files were downloaded, the list not counted. After a `FetchError` what is done is kept.
     """
     directory, address = Path(directory), source.rstrip("/") + "/"
     stop = Event()

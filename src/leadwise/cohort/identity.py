@@ -43,11 +43,8 @@ class Identity:
         cls, sizes: Mapping[int, tuple[int, int]], fingerprints: Mapping[int, str], generator: str | None
     ) -> "Identity":
         """The identity of folds with these numbers of records and patients, and these fingerprints."""
-        published = all(
-            sizes[fold] == _SIZES.get(fold) and fingerprint == _FINGERPRINTS.get(fold, fingerprint)
-            for fold, fingerprint in fingerprints.items()
-        )
-        kind = PTBXL if published else SYNTHETIC if generator else OTHER
+        alike = (_FINGERPRINTS.get(fold, fingerprint) == fingerprint for fold, fingerprint in fingerprints.items())
+        kind = PTBXL if ptbxl_version(sizes) and all(alike) else SYNTHETIC if generator else OTHER
         folds = {str(fold): fingerprint for fold, fingerprint in fingerprints.items()}
         return cls(kind, generator if kind == SYNTHETIC else None, folds)
 
@@ -84,9 +81,8 @@ class Identity:
     def differs_from(self, other: "Identity") -> bool:
         """Whether these are certainly not two parts of one cohort."""
         common = self.folds.keys() & other.folds.keys()
-        return (self.kind, self.generator) != (other.kind, other.generator) or any(
-            self.folds[fold] != other.folds[fold] for fold in common
-        )
+        made_alike = (self.kind, self.generator) == (other.kind, other.generator)
+        return not made_alike or any(self.folds[fold] != other.folds[fold] for fold in common)
 
 
 def fingerprint(label_names: Sequence[str], arrays: Mapping[str, np.ndarray], rows: Int[np.ndarray, " m"]) -> str:
@@ -108,10 +104,8 @@ def fold_fingerprints(label_names: Sequence[str], arrays: Mapping[str, np.ndarra
 
 def fold_sizes(patients: Int[np.ndarray, " n"], folds: Int[np.ndarray, " n"]) -> dict[int, tuple[int, int]]:
     """Number of records and of patients of each fold that is there."""
-    return {
-        fold: (int((folds == fold).sum()), len(np.unique(patients[folds == fold])))
-        for fold in np.unique(folds).tolist()
-    }
+    of_fold = {fold: patients[folds == fold] for fold in np.unique(folds).tolist()}
+    return {fold: (len(those), len(np.unique(those))) for fold, those in of_fold.items()}
 
 
 def ptbxl_version(sizes: Mapping[int, tuple[int, int]]) -> str | None:
