@@ -64,10 +64,9 @@ class References:
     def _repr_html_(self) -> str:
         """The best lead set for each budget and metric, with its value."""
         rows = []
-        for k in self.budgets:
-            best = (self.ranking(metric, k).iloc[0] for metric in MATCHED_METRICS)
-            each = [f"{row['leads']}: {row[metric]:.4f}" for metric, row in zip(MATCHED_METRICS, best, strict=True)]
-            rows.append([k, *each, int((self.candidates["k"] == k).sum())])
+        for k, best in self.frame.groupby("k"):
+            each = [f"{leads}: {value:.4f}" for leads, value in zip(best["leads"], best["value"], strict=True)]
+            rows.append([k, *each, best["candidates"].iloc[0]])
         columns = ("k", *(f"best {metric}" for metric in MATCHED_METRICS), "candidates")
         return html_table(f"References of {self.evaluator}", columns, rows)
 
@@ -228,10 +227,7 @@ def quick_metrics(evaluator: Evaluator, records: Records, leads: LeadSet) -> dic
     with as many leads lacks one of these.
     """
     kept = with_enough(records, leads)
-    if not len(kept):
-        return {}
-    scorer = Scorer(evaluator, kept)
-    if not scorer.at_once:
+    if not len(kept) or not (scorer := Scorer(evaluator, kept)).at_once:
         return {}
     (values,) = subset_metrics(kept.labels, scorer.subsets(leads.mask[None]))
     return dict(zip(MATCHED_METRICS, values.tolist(), strict=True))

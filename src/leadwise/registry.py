@@ -105,9 +105,12 @@ class Registry(Generic[Made]):
         """The kind of a name, or the class that ``module:object`` names."""
         kind: Any = self._registered(name)
         if kind is None and ":" in name:
-            kind = self._imported(name)
+            module, _, place = name.partition(":")
+            kind = self._loaded(name, lambda: attrgetter(place)(import_module(module)))
         elif kind is None and name in self.names():
-            kind = self._kinds.get(name) or self._added(name)
+            kind = self._kinds.get(name)
+            for point in entry_points(group=self.group, name=name):
+                kind = kind or self._loaded(f"{name} of {point.value}", point.load)
         elif kind is None:
             raise PlanError(f"'{one_line(name)}' is no kind of {self.what}; {right_one(name, self.names())}")
         settings: Any = getattr(kind, "Settings", None)
@@ -126,17 +129,9 @@ class Registry(Generic[Made]):
             import_module(module)
         return self._kinds.get(name)
 
-    def _imported(self, name: str) -> Any:
-        module, _, place = name.partition(":")
+    def _loaded(self, where: str, load: Callable[[], Any]) -> Any:
+        """What another's module has; it may raise anything while it is imported."""
         try:
-            return attrgetter(place)(import_module(module))
-        except Exception as error:  # whatever another's module raises while it is imported
-            raise InputError(f"The {self.what} {name} cannot be imported: {one_line(error)}.") from None
-
-    def _added(self, name: str) -> Any:
-        (point, *_) = entry_points(group=self.group, name=name)
-        try:
-            return point.load()
-        except Exception as error:  # as above
-            where = f"{name} of {point.value}"
+            return load()
+        except Exception as error:
             raise InputError(f"The {self.what} {where} cannot be imported: {one_line(error)}.") from None

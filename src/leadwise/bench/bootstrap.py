@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,8 @@ def _arms(train: Records, selection: Records, records: Records) -> Arms:
         references, scorer = search_references(evaluator, selection, BUDGETS), Scorer(evaluator, records)
         for (policy, k), mask in masks.items():
             arms[weight, policy, k] = scorer.masks(mask)
-        for metric in MATCHED_METRICS:
-            for k in BUDGETS:
-                arms[weight, metric, k] = scorer.subsets(references.best(metric, k).mask[None])[0]
+        for metric, k in product(MATCHED_METRICS, BUDGETS):
+            arms[weight, metric, k] = scorer.subsets(references.best(metric, k).mask[None])[0]
     return arms
 
 
@@ -72,9 +72,7 @@ def _interactions(value: Any) -> np.ndarray:
         [
             (value[("balanced", policy, k), m] - value[("balanced", m, k), m])
             - (value[(None, policy, k), m] - value[(None, m, k), m])
-            for policy in POLICIES
-            for k in BUDGETS
-            for m in MATCHED_METRICS
+            for policy, k, m in product(POLICIES, BUDGETS, MATCHED_METRICS)
         ]
     )
 
@@ -96,17 +94,15 @@ def _resampling_rows(
     """The plain way: in each replicate the metrics of the resampled rows, in NumPy, each arm gathered once."""
     columns = np.arange(labels.shape[1]) * BINS
 
-    def nll(y: Labels, p: Probabilities) -> float:
-        return float(-np.log(np.clip(np.where(y, p, 1 - p), CLIP, 1 - CLIP)).mean())
-
-    def brier(y: Labels, p: Probabilities) -> float:
-        return float(((p - y) ** 2).mean())
-
     def ece(y: Labels, p: Probabilities) -> float:
         sums = np.bincount((bin_of(p, BINS) + columns).ravel(), (y - p).ravel(), minlength=BINS * len(columns))
         return float(np.abs(sums).sum() / y.size)
 
-    metrics = {"nll": nll, "brier": brier, "ece": ece}
+    metrics: dict[str, Callable[[Labels, Probabilities], float]] = {
+        "nll": lambda y, p: -float(np.log(np.clip(np.where(y, p, 1 - p), CLIP, 1 - CLIP)).mean()),
+        "brier": lambda y, p: float(((p - y) ** 2).mean()),
+        "ece": ece,
+    }
 
     def values(rows: Int[np.ndarray, " m"]) -> dict[Any, float]:
         y = labels[rows]

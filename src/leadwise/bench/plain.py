@@ -47,16 +47,12 @@ class PlainResNet(nn.Module):
 class _PlainBlock(nn.Module):
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Conv1d(before, width, 7, stride, 3, bias=False),
-            nn.Conv1d(width, width, 7, 1, 3, bias=False),
-        )
+        self.first = nn.Conv1d(before, width, 7, stride, 3, bias=False)
+        self.second = nn.Conv1d(width, width, 7, 1, 3, bias=False)
         self.first_norm, self.second_norm = nn.BatchNorm1d(width), nn.BatchNorm1d(width)
-        self.shortcut = (
-            nn.Identity()
-            if before == width and stride == 1
-            else nn.Sequential(nn.Conv1d(before, width, 1, stride, bias=False), nn.BatchNorm1d(width))
-        )
+        self.shortcut: nn.Module = nn.Identity()
+        if before != width or stride > 1:
+            self.shortcut = nn.Sequential(nn.Conv1d(before, width, 1, stride, bias=False), nn.BatchNorm1d(width))
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))

@@ -41,10 +41,9 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
             if abs(gain[0] - ours[index, lead]) > 1e-12:
                 raise LeadwiseError("Gains differ alone and together; this is a bug, please report it.")
     their_seconds = perf_counter() - start
-    training = {}
     count = min(MOST_STATES, 4 * len(train))
-    for policy in (MGA(evaluator, ["aVR"], states=count), ECGOnDemand(evaluator, ["aVR"], states=count)):
-        training[policy.name] = timed(partial(policy.fit, train, validation))[1]
+    policies = MGA(evaluator, ["aVR"], states=count), ECGOnDemand(evaluator, ["aVR"], states=count)
+    training = {policy.name: timed(partial(policy.fit, train, validation))[1] for policy in policies}
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in training.items())
     what = f"gains of {len(states):,} states, against one reading at a time; whole trainings took {took}"
     rates = len(states) / our_seconds, SAMPLE / their_seconds

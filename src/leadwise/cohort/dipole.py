@@ -13,9 +13,13 @@ from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Float32, Int, Int16
+from numpy.random import Generator
 
 from leadwise.cohort.conditions import CONDITIONS, WALLS
 from leadwise.leads import LIMB_FROM_I_AND_II
+
+PerRecord = Float[np.ndarray, "n"]
+Time = Float32[np.ndarray, "t"]
 
 SAMPLING_RATE = 100
 SAMPLES = 1000
@@ -72,17 +76,14 @@ class Hearts:
     recovery: Float[np.ndarray, "n 8"]
     injury: Float[np.ndarray, "n 8"]
     atria: Float[np.ndarray, "n 2"]
-    conduction: Float[np.ndarray, "n"]
-    recovery_time: Float[np.ndarray, "n"]
+    conduction: PerRecord
+    recovery_time: PerRecord
     rotation: Float[np.ndarray, "n 3 3"]
     electrodes: Float[np.ndarray, "n 9 3"]
 
 
 def make_hearts(
-    severity: Float[np.ndarray, "n conditions"],
-    age: Float[np.ndarray, "n"],
-    female: Float[np.ndarray, "n"],
-    rng: np.random.Generator,
+    severity: Float[np.ndarray, "n conditions"], age: PerRecord, female: PerRecord, rng: Generator
 ) -> Hearts:
     """Hearts that differ as healthy ones do, changed by each of `CONDITIONS` in proportion to its severity.
 
@@ -91,12 +92,8 @@ def make_hearts(
     """
     n = len(severity)
     change = {name: severity @ effect for name, effect in _EFFECT.items()}
-    size = (
-        0.97
-        * _lognormal(rng, 0.20, (n, 1))
-        * (1 - 0.12 * female[:, None])
-        * (1 + 0.004 * (50 - age[:, None]).clip(-25, 30))
-    )
+    size = 0.97 * _lognormal(rng, 0.20, (n, 1)) * (1 - 0.12 * female[:, None])
+    size *= 1 + 0.004 * (50 - age[:, None]).clip(-25, 30)
     young_man = (1 - female) * ((50 - age) / 30).clip(0, 1)
     early_repolarisation = np.outer(0.01 + 0.06 * young_man * rng.random(n), [1.0, 2.0, 0.8, 0, 0.3, 0, 0, 0])
     return Hearts(
@@ -115,7 +112,7 @@ def make_hearts(
     )
 
 
-def _electrode_field(n: int, rng: np.random.Generator) -> Float[np.ndarray, "n 9 3"]:
+def _electrode_field(n: int, rng: Generator) -> Float[np.ndarray, "n 9 3"]:
     """Lead vectors of the nine electrodes: Dower's, on torsos and at chest positions that vary."""
     limb = _LIMB_FIELD + 0.04 * rng.standard_normal((n, 3, 3))
     limb -= limb.mean(1, keepdims=True)
@@ -128,7 +125,7 @@ def _electrode_field(n: int, rng: np.random.Generator) -> Float[np.ndarray, "n 9
     return np.concatenate([limb, chest * _lognormal(rng, 0.15, (n, 1, 1))], axis=1)
 
 
-def frontal_axis(hearts: Hearts) -> Float[np.ndarray, "n"]:
+def frontal_axis(hearts: Hearts) -> PerRecord:
     """The QRS axis in degrees, 0 towards lead I and 90 towards aVF, from the area of each wall's wave."""
     area = hearts.voltage * hearts.width
     vector = np.einsum("nw,wi,nji->nj", area, _WALL_DIPOLE, hearts.rotation)
@@ -141,11 +138,11 @@ def frontal_axis(hearts: Hearts) -> Float[np.ndarray, "n"]:
 class Recordings:
     """The circumstances of n recordings: rhythm, breathing, and what disturbs each electrode."""
 
-    heart_rate: Float[np.ndarray, "n"]
+    heart_rate: PerRecord
     """Beats a minute."""
-    irregularity: Float[np.ndarray, "n"]
+    irregularity: PerRecord
     """Relative standard deviation of the time between beats."""
-    fibrillation: Float[np.ndarray, "n"]
+    fibrillation: PerRecord
     """1 where the atria fibrillate: no P wave, a fine flicker instead."""
     muscle: Float[np.ndarray, "n 9"]
     """Standard deviation of muscle noise at each electrode, mV."""
@@ -163,7 +160,7 @@ def take(arrays: Rows, rows: Int[np.ndarray, "m"]) -> Rows:
     return type(arrays)(**{part.name: getattr(arrays, part.name)[rows] for part in fields(arrays)})
 
 
-def record(hearts: Hearts, recordings: Recordings, rng: np.random.Generator) -> Int16[np.ndarray, "n 12 t"]:
+def record(hearts: Hearts, recordings: Recordings, rng: Generator) -> Int16[np.ndarray, "n 12 t"]:
     """Ten seconds of twelve leads in microvolts.
 
     Electrode e reads Σ_s a_es · w_s(t), the waves w_s of the sources (walls, injury and recovery, atria) weighted by
@@ -206,16 +203,13 @@ def _view(hearts: Hearts, rotation: Float[np.ndarray, "n 3 3"]) -> Float32[np.nd
     return np.concatenate([walls, injury[..., None], recovery[..., None], atria], axis=2).astype(np.float32)
 
 
-def _waves(
-    hearts: Hearts, recordings: Recordings, time: Float32[np.ndarray, "t"], rng: np.random.Generator
-) -> Float32[np.ndarray, "n 12 t"]:
+def _waves(hearts: Hearts, recordings: Recordings, time: Time, rng: Generator) -> Float32[np.ndarray, "n 12 t"]:
     """Course of each source over the recording: one Gaussian a beat, lopsided for the ST segment and the T wave."""
     n = len(recordings.heart_rate)
     mean_interval = 60 / recordings.heart_rate
     beats = int(np.ceil(12.5 / mean_interval.min() / 0.6)) + 2
-    interval = mean_interval[:, None] * np.clip(
-        1 + recordings.irregularity[:, None] * rng.standard_normal((n, beats)), 0.6, 1.6
-    )
+    interval = 1 + recordings.irregularity[:, None] * rng.standard_normal((n, beats))
+    interval = mean_interval[:, None] * interval.clip(0.6, 1.6)
     peak = np.cumsum(interval, axis=1) - interval[:, :1] * (1 + rng.random((n, 1)))
     # index of the last R peak at or before each sample
     last = np.zeros((n, len(time)), dtype=np.intp)
@@ -251,9 +245,7 @@ def _waves(
     return waves
 
 
-def _noise(
-    recordings: Recordings, time: Float32[np.ndarray, "t"], rng: np.random.Generator
-) -> Float32[np.ndarray, "n 9 t"]:
+def _noise(recordings: Recordings, time: Time, rng: Generator) -> Float32[np.ndarray, "n 9 t"]:
     """Muscle noise, a burst, baseline wander and mains hum, independent at each electrode."""
     n = len(recordings.heart_rate)
     start = 8 * rng.random((n, 1))
@@ -286,20 +278,18 @@ def _bump(
     return np.exp(-0.5 * (offset / np.asarray(width, dtype=np.float32)) ** 2)
 
 
-def _sine(
-    frequency: Float[np.ndarray, "n"], rng: np.random.Generator, time: Float32[np.ndarray, "t"]
-) -> Float32[np.ndarray, "n t"]:
+def _sine(frequency: PerRecord, rng: Generator, time: Time) -> Float32[np.ndarray, "n t"]:
     """A sine of each frequency with a random phase."""
     phase = 2 * np.pi * rng.random(len(frequency))
     return np.sin(2 * np.pi * frequency[:, None] * time + phase[:, None]).astype(np.float32)
 
 
-def _lognormal(rng: np.random.Generator, sigma: float, shape: int | tuple[int, ...]) -> Float[np.ndarray, "..."]:
+def _lognormal(rng: Generator, sigma: float, shape: int | tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """Factors around 1."""
     return np.exp(sigma * rng.standard_normal(shape))
 
 
-def _turn(angle: Float[np.ndarray, "n"], i: int, j: int) -> Float[np.ndarray, "n 3 3"]:
+def _turn(angle: PerRecord, i: int, j: int) -> Float[np.ndarray, "n 3 3"]:
     """Rotation matrices that turn axis i towards axis j."""
     turn = np.tile(np.eye(3), (len(angle), 1, 1))
     turn[:, i, i] = turn[:, j, j] = np.cos(angle)

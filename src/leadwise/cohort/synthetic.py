@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import platformdirs
 from jaxtyping import Float, Int, Int16
+from numpy.random import Generator
 
 from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort
 from leadwise.cohort.conditions import CONDITIONS
@@ -208,15 +209,13 @@ def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
     return read_ptbxl(directory)
 
 
-def _patient_of_each_record(records: int, rng: np.random.Generator) -> Int[np.ndarray, "records"]:
+def _patient_of_each_record(records: int, rng: Generator) -> Int[np.ndarray, "records"]:
     """Patients 0, 1, …, of whom 14% come again, in random order of visits."""
     visits = rng.choice([1, 2, 3, 4], p=[0.86, 0.10, 0.03, 0.01], size=records)
     return rng.permutation(np.repeat(np.arange(records), visits)[:records])
 
 
-def _draw_patients(
-    count: int, rng: np.random.Generator
-) -> tuple["pd.DataFrame", Float[np.ndarray, "patients conditions"]]:
+def _draw_patients(count: int, rng: Generator) -> tuple["pd.DataFrame", Float[np.ndarray, "patients conditions"]]:
     """Age, sex, superclasses and SCP codes of each patient, and how severely he has each of `CONDITIONS`."""
     import pandas as pd
 
@@ -256,7 +255,7 @@ def _draw_patients(
     return frame, severity
 
 
-def _draw_recordings(table: "pd.DataFrame", rng: np.random.Generator) -> tuple[Recordings, "pd.DataFrame"]:
+def _draw_recordings(table: "pd.DataFrame", rng: Generator) -> tuple[Recordings, "pd.DataFrame"]:
     """The circumstances of each record, as the signal model takes them and as the database tells them."""
     import pandas as pd
 
@@ -286,7 +285,7 @@ def _disturb(
     remarks: dict[str, tuple[str, ...]],
     share: float,
     millivolts: float,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> list[str | None]:
     """Raise the noise level, in place, at the electrodes of a random remark in a share of the records."""
     chosen: list[str | None] = [None] * len(level)
@@ -308,7 +307,7 @@ def _folds(visits: Int[np.ndarray, "patients"]) -> Int[np.ndarray, "patients"]:
     return fold + 1
 
 
-def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: np.random.Generator) -> "pd.DataFrame":
+def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: Generator) -> "pd.DataFrame":
     """``ptbxl_database.csv``, with the columns of PTB-XL in their order."""
     import pandas as pd
 
