@@ -24,6 +24,9 @@ POLICIES = ("first", "second")
 BINS = 10
 
 Arms = dict[Any, Float64[np.ndarray, "n l"]]
+Intervals = Float64[np.ndarray, "30 2"]
+Resampled = Callable[[Int[np.ndarray, " m"]], dict[Any, float]]
+"""Values by (arm, metric) of the records at these positions."""
 
 
 def measure(cohort: Path) -> list[dict[str, Any]]:
@@ -82,15 +85,13 @@ def _wanted(arm: Any) -> Sequence[str]:
     return MATCHED_METRICS if arm[1] in POLICIES else (arm[1],)
 
 
-def _ours(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Float64[np.ndarray, "30 2"]:
+def _ours(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Intervals:
     estimates = bootstrap.metrics(records, labels, arms, {arm: _wanted(arm) for arm in arms})
     replicates = _interactions({key: estimate.replicates for key, estimate in estimates.items()})
     return np.percentile(replicates, LEVEL, axis=1).T
 
 
-def _resampling_rows(
-    bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms
-) -> Float64[np.ndarray, "30 2"]:
+def _resampling_rows(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Intervals:
     """The plain way: in each replicate the metrics of the resampled rows, in NumPy, each arm gathered once."""
     columns = np.arange(labels.shape[1]) * BINS
 
@@ -112,9 +113,7 @@ def _resampling_rows(
     return _each_replicate(bootstrap, records, values)
 
 
-def _adding_up_rows(
-    bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms
-) -> Float64[np.ndarray, "30 2"]:
+def _adding_up_rows(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Intervals:
     """The plain way with care: losses and bins are computed once, each replicate only gathers and adds up."""
     losses, cells = {}, {}
     for arm, p in arms.items():
@@ -134,9 +133,7 @@ def _adding_up_rows(
     return _each_replicate(bootstrap, records, values)
 
 
-def _each_replicate(
-    bootstrap: PatientBootstrap, records: Records, values: Callable[[Int[np.ndarray, " m"]], dict[Any, float]]
-) -> Float64[np.ndarray, "30 2"]:
+def _each_replicate(bootstrap: PatientBootstrap, records: Records, values: Resampled) -> Intervals:
     cluster, everyone = bootstrap.cluster(records.patients), np.arange(len(records))
     replicates = [_interactions(values(np.repeat(everyone, drawn[cluster]))) for drawn in bootstrap.multiplicities]
     return np.percentile(np.array(replicates), LEVEL, axis=0).T

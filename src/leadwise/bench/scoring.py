@@ -34,20 +34,10 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     weights = half_precision("", MaskedResNet1D(len(records.label_names)))
 
-    def network(engine: str) -> NetworkEvaluator:
-        return NetworkEvaluator(
-            name=engine,
-            labels=records.label_names,
-            sampling_rate=records.sampling_rate,
-            widths=WIDTHS,
-            mean=np.zeros(12),
-            scale=np.ones(12),
-            weights=weights,
-            facts={},
-            engine=engine,
-        )
-
-    networks = {"torch": network("torch"), "exact": network("auto")}
+    shared: dict[str, Any] = {"labels": records.label_names, "sampling_rate": records.sampling_rate, "widths": WIDTHS}
+    shared |= {"mean": np.zeros(12), "scale": np.ones(12), "weights": weights, "facts": {}}
+    engines = {"torch": "torch", "exact": "auto"}
+    networks = {name: NetworkEvaluator(name=engine, engine=engine, **shared) for name, engine in engines.items()}
     readers = {name: Scorer(each, records) for name, each in networks.items()}
     plain = PlainResNet(len(records.label_names)).load(networks["torch"].network()).eval()
     z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]

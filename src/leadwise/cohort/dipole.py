@@ -15,11 +15,12 @@ import numpy as np
 from jaxtyping import Float, Float32, Int, Int16
 from numpy.random import Generator
 
-from leadwise.cohort.conditions import CONDITIONS, WALLS
+from leadwise.cohort.conditions import CONDITIONS, LEAD_FIELD, WALLS
 from leadwise.leads import LIMB_FROM_I_AND_II
 
 PerRecord = Float[np.ndarray, "n"]
 Time = Float32[np.ndarray, "t"]
+Moment = Float[np.ndarray, "n 1"] | float
 
 SAMPLING_RATE = 100
 SAMPLES = 1000
@@ -33,20 +34,7 @@ _ATRIA_DIPOLE = np.array([[0.025, 0.080, -0.035], [0.065, 0.055, 0.045]])  # rig
 _ATRIA_MOMENT = np.array([-0.165, -0.135])
 _ATRIA_WIDTH = 0.020
 
-# Dower's lead field of I, II, V1 … V6 (Dower, Machado and Osborne, Clin Cardiol 1980). Its x in lead I is 0.632; a
-# fifth more brings lead I to the amplitude that it has beside the chest leads in people.
-_DOWER = np.array(
-    [
-        [0.760, -0.235, 0.059],
-        [0.235, 1.066, -0.132],
-        [-0.515, 0.157, -0.917],
-        [0.044, 0.164, -1.387],
-        [0.882, 0.098, -1.277],
-        [1.213, 0.127, -0.601],
-        [1.125, 0.127, -0.086],
-        [0.831, 0.076, 0.230],
-    ]
-)
+_DOWER = np.array(list(LEAD_FIELD.values()))
 # against Wilson's central terminal RA + LA + LL = 0, so I = LA − RA and II = LL − RA give the limb electrodes
 _LIMB_FIELD = np.array([[-1, -1], [2, -1], [-1, 2]]) / 3 @ _DOWER[:2]
 _CHEST_FIELD = _DOWER[2:]
@@ -266,10 +254,7 @@ def _noise(recordings: Recordings, time: Time, rng: Generator) -> Float32[np.nda
 
 
 def _bump(
-    time: Float32[np.ndarray, "n t"],
-    moment: Float[np.ndarray, "n 1"] | float,
-    width: Float[np.ndarray, "n 1"] | float,
-    width_after: float | None = None,
+    time: Float32[np.ndarray, "n t"], moment: Moment, width: Moment, width_after: float | None = None
 ) -> Float32[np.ndarray, "n t"]:
     """exp(−((t − moment) / width)² / 2), with another width after the moment where one is given."""
     offset = time - np.asarray(moment, dtype=np.float32)

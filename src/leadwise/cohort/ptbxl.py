@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int16
 
-from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
+from leadwise.cohort.cache import Arrays, Chunk, Facts, cache_homes, keep, open_entry, write_entry
 from leadwise.cohort.cohort import ARRAYS, QUALITY_FLAGS, TOLD, Cohort, table_sha256
 from leadwise.cohort.contract import register_cohort
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
@@ -141,8 +141,8 @@ def _without_cache(write: Callable[[Path], None]) -> tuple[Arrays, Facts] | None
         ) from None
 
 
-def _signals(tree: _Tree, paths: list[Path]) -> Iterator[tuple[Int16[np.ndarray, "m 12 t"], np.ndarray, float]]:
-    """Chunks of (microvolts, missing counts, sampling rate), verified and, where need be, resampled."""
+def _signals(tree: _Tree, paths: list[Path]) -> Iterator[Chunk]:
+    """The recordings, verified and, where need be, resampled."""
     if tree.resamples:
         message = f"{tree.root} has only 500 Hz recordings; they are resampled to {SAMPLING_RATE} Hz."
         warnings.warn(message, LeadwiseWarning, stacklevel=5)
