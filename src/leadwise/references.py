@@ -138,13 +138,12 @@ class References:
         if len(names) != 1:
             raise InputError(f"Searches of one evaluator can be merged; these are of {', '.join(names) or 'none'}.")
         left_out: dict[int, int] = {}
-        for each in searches:
-            for k, count in each.left_out.items():
-                if left_out.setdefault(k, count) != count:
-                    raise InputError(
-                        f"Searches of {names[0]} cannot be merged: at k = {k} one left out {left_out[k]} records and "
-                        f"another {count}, so they are of different records."
-                    )
+        for k, count in (item for each in searches for item in each.left_out.items()):
+            if left_out.setdefault(k, count) != count:
+                raise InputError(
+                    f"Searches of {names[0]} cannot be merged: at k = {k} one left out {left_out[k]} records and "
+                    f"another {count}, so they are of different records."
+                )
         candidates = pd.concat([each.candidates for each in searches], ignore_index=True).drop_duplicates()
         differing = candidates["bits"][candidates["bits"].duplicated()]
         if len(differing):
@@ -317,6 +316,6 @@ class _Ledger:
         """Keep the metrics of some lead sets, by their bits."""
         self.values |= metrics
         with self.path.open("a") as file:
-            file.write("".join(json.dumps([bits, *values]) + "\n" for bits, values in metrics.items()))
+            file.writelines(json.dumps([bits, *values]) + "\n" for bits, values in metrics.items())
             file.flush()
             os.fsync(file.fileno())

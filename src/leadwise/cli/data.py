@@ -105,12 +105,10 @@ def _draw_classes(cohort: "Cohort", out: Path) -> list[Path]:
     records = cohort.records.select(~cohort.sealed)
     labels = records.labels
     pictures = []
-    for index, label in enumerate(cohort.label_names):
-        if not labels[:, index].any():
-            continue
+    for index in np.flatnonzero(labels.any(axis=0)):
         company = np.where(labels[:, index], labels.sum(axis=1), len(cohort.label_names) + 1)
         axes = plot_ecg(records[int(company.argmin())])
-        path = out / f"ecg-{label}.png"
+        path = out / f"ecg-{cohort.label_names[index]}.png"
         with atomic_file(path) as draft:
             assert isinstance(axes.figure, Figure)
             axes.figure.savefig(draft, format="png", dpi=130)

@@ -88,16 +88,10 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
         electrodes = [len(LeadSet(bits).electrodes) for bits in ranked["bits"]]
         ranked = ranked.assign(rank=range(1, len(ranked) + 1), electrodes=electrodes)
         best[metric] = ranked[["rank", "leads", "value", "margin", "electrodes"]].to_dict("records")
-    return {
-        "evaluator": evaluator,
-        "k": k,
-        "records": len(records) - searched.left_out[k],
-        "left_out": searched.left_out[k],
-        "candidates": len(searched.ranking("nll", k)),
-        "shipped": shipped,
-        "best": best,
-        "clinical": _clinical(fitted, records, searched),
-    }
+    left_out, candidates = searched.left_out[k], len(searched.ranking("nll", k))
+    counts = {"records": len(records) - left_out, "left_out": left_out, "candidates": candidates}
+    found = {"shipped": shipped, "best": best, "clinical": _clinical(fitted, records, searched)}
+    return {"evaluator": evaluator, "k": k} | counts | found
 
 
 def _ledger(evaluator: "Evaluator", records: "Records") -> Path | None:
