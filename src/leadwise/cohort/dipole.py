@@ -43,11 +43,10 @@ _PROXIMITY = 0.35
 """How much louder a chest electrode hears the wall right under it than a distant dipole would tell."""
 
 
-def _by_wall(effect: str) -> Float[np.ndarray, "conditions walls"]:
-    return np.array([[getattr(c, effect).get(wall, 0.0) for wall in WALLS] for c in CONDITIONS.values()])
-
-
-_EFFECT = {effect: _by_wall(effect) for effect in ("voltage", "delay", "widening", "recovery", "injury")}
+_EFFECT = {
+    effect: np.array([[getattr(c, effect).get(wall, 0.0) for wall in WALLS] for c in CONDITIONS.values()])
+    for effect in ("voltage", "delay", "widening", "recovery", "injury")
+}
 _EFFECT |= {
     effect: np.array([getattr(condition, effect) for condition in CONDITIONS.values()])
     for effect in ("atria", "conduction", "recovery_time")

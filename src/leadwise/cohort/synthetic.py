@@ -120,7 +120,9 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     directory = Path(directory)
     _check_place(directory)
     rng = np.random.default_rng(seed)
-    patient_of = _patient_of_each_record(records, rng)
+    # patients 0, 1, …, of whom 14% come again, in random order of visits
+    visits = rng.choice([1, 2, 3, 4], p=[0.86, 0.10, 0.03, 0.01], size=records)
+    patient_of = rng.permutation(np.repeat(np.arange(records), visits)[:records])
     patients, severity = _draw_patients(int(patient_of.max()) + 1, rng)
     age, female = patients["age"].to_numpy(dtype=float), patients["sex"].to_numpy(dtype=float)
     hearts = make_hearts(severity, age, female, rng)
@@ -207,12 +209,6 @@ def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
             if not (directory / "ptbxl_database.csv").exists():  # nobody else has made it meanwhile
                 write_synthetic(directory, records, seed)
     return read_ptbxl(directory)
-
-
-def _patient_of_each_record(records: int, rng: Generator) -> Int[np.ndarray, "records"]:
-    """Patients 0, 1, …, of whom 14% come again, in random order of visits."""
-    visits = rng.choice([1, 2, 3, 4], p=[0.86, 0.10, 0.03, 0.01], size=records)
-    return rng.permutation(np.repeat(np.arange(records), visits)[:records])
 
 
 def _draw_patients(count: int, rng: Generator) -> tuple["pd.DataFrame", Float[np.ndarray, "patients conditions"]]:
