@@ -28,16 +28,10 @@ _BIT = 1 << np.arange(len(LEADS))
 
 ELECTRODES = ("RA", "LA", "LL", "V1", "V2", "V3", "V4", "V5", "V6")
 
-_ELECTRODES = {
-    "I": ("RA", "LA"),
-    "II": ("RA", "LL"),
-    "III": ("LA", "LL"),
-    "aVR": ("RA", "LA", "LL"),
-    "aVL": ("RA", "LA", "LL"),
-    "aVF": ("RA", "LA", "LL"),
-    # a chest lead is measured against Wilson's central terminal, the mean of the three limb electrodes
-    **{f"V{i}": ("RA", "LA", "LL", f"V{i}") for i in range(1, 7)},
-}
+_ELECTRODES: dict[str, tuple[str, ...]] = {"I": ("RA", "LA"), "II": ("RA", "LL"), "III": ("LA", "LL")}
+_ELECTRODES |= dict.fromkeys(("aVR", "aVL", "aVF"), ELECTRODES[:3])
+# a chest lead is measured against Wilson's central terminal, the mean of the three limb electrodes
+_ELECTRODES |= {chest: (*ELECTRODES[:3], chest) for chest in ELECTRODES[3:]}
 
 
 def lead_index(name: str) -> int:
@@ -133,7 +127,7 @@ class LeadSet:
         >>> LeadSet.parse("I").electrodes, LeadSet.parse("aVR V2").electrodes
         (('RA', 'LA'), ('RA', 'LA', 'LL', 'V2'))
         """
-        needed = {electrode for name in self.names for electrode in _ELECTRODES[name]}
+        needed = set().union(*(_ELECTRODES[name] for name in self.names))
         return tuple(electrode for electrode in ELECTRODES if electrode in needed)
 
     @cached_property
@@ -191,13 +185,8 @@ class LeadSet:
 
 ALL_LEADS = LeadSet(0b111111111111)
 
-CLINICAL_SETS: dict[str, LeadSet] = {
-    "12-lead": ALL_LEADS,
-    "6-lead": LeadSet.of(LEADS[:6]),
-    "4-lead": LeadSet.of(("I", "II", "III", "V2")),
-    "3-lead": LeadSet.of(("I", "II", "V2")),
-    "2-lead": LeadSet.of(("I", "II")),
-}
+_CLINICAL = (LEADS, LEADS[:6], ("I", "II", "III", "V2"), ("I", "II", "V2"), ("I", "II"))
+CLINICAL_SETS: dict[str, LeadSet] = {f"{len(leads)}-lead": LeadSet.of(leads) for leads in _CLINICAL}
 """The reduced-lead sets of the PhysioNet/Computing in Cardiology Challenge 2021."""
 
 
@@ -250,7 +239,6 @@ def subsets(k: int) -> Bool[np.ndarray, "sets 12"]:
     """
     if not 1 <= k <= len(LEADS):
         raise LeadwiseError(f"A budget of {k} leads is impossible; k lies between 1 and 12.")
-    members = np.array(list(combinations(range(len(LEADS)), k)))
-    masks = order_masks(members)
+    masks = order_masks(np.array(list(combinations(range(len(LEADS)), k))))
     masks.flags.writeable = False
     return masks

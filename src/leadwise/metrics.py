@@ -15,7 +15,9 @@ from leadwise.errors import InputError
 
 Labels = Bool[np.ndarray, "n l"]
 Probabilities = Float[np.ndarray, "n l"]
-Weights = Float[np.ndarray, " n"] | Int[np.ndarray, " n"] | None
+PerLabel = Float[np.ndarray, " l"]
+PerRecord = Float[np.ndarray, " n"]
+Weights = PerRecord | Int[np.ndarray, " n"] | None
 
 CLIP = 1e-12
 """Probabilities are clipped to [CLIP, 1 − CLIP] in the NLL, and nowhere else."""
@@ -23,14 +25,14 @@ CLIP = 1e-12
 ECE_BINS = (5, 10, 15, 20)
 
 
-def record_nll(labels: Labels, probabilities: Probabilities) -> Float[np.ndarray, " n"]:
+def record_nll(labels: Labels, probabilities: Probabilities) -> PerRecord:
     """Each record's negative log-likelihood, −(1/L) Σ_l [y log p + (1 − y) log(1 − p)]."""
     check_probabilities(labels, probabilities)
     p = np.clip(probabilities.astype(np.float64), CLIP, 1 - CLIP)  # in float32, 1 − CLIP is 1
     return -np.log(np.where(labels, p, 1 - p)).mean(axis=1)
 
 
-def record_brier(labels: Labels, probabilities: Probabilities) -> Float[np.ndarray, " n"]:
+def record_brier(labels: Labels, probabilities: Probabilities) -> PerRecord:
     """Each record's Brier score, (1/L) Σ_l (p − y)²."""
     check_probabilities(labels, probabilities)
     return ((probabilities - labels) ** 2).mean(axis=1)
@@ -63,9 +65,7 @@ def ece(labels: Labels, probabilities: Probabilities, weights: Weights = None, b
     return float(label_ece(labels, probabilities, weights, bins).mean())
 
 
-def label_ece(
-    labels: Labels, probabilities: Probabilities, weights: Weights = None, bins: int = 10
-) -> Float[np.ndarray, " l"]:
+def label_ece(labels: Labels, probabilities: Probabilities, weights: Weights = None, bins: int = 10) -> PerLabel:
     """ECE of each label over B bins of equal width: Σ_b |Σ_{i in b} w_i (y_i − p_i)| / Σ_i w_i.
 
     This is Σ_b (share of b) · |frequency − mean probability|. Bin of p is min(⌊p·B⌋, B − 1).
@@ -84,14 +84,14 @@ def bin_of(probabilities: Float[np.ndarray, "..."], bins: int) -> Int[np.ndarray
     return np.minimum((probabilities * bins).astype(np.intp), bins - 1)
 
 
-def label_auroc(labels: Labels, probabilities: Probabilities, weights: Weights = None) -> Float[np.ndarray, " l"]:
+def label_auroc(labels: Labels, probabilities: Probabilities, weights: Weights = None) -> PerLabel:
     """Area under the ROC curve of each label; NaN where the label has one value only."""
     from sklearn.metrics import roc_auc_score
 
     return _by_label(roc_auc_score, labels, probabilities, weights)
 
 
-def label_auprc(labels: Labels, probabilities: Probabilities, weights: Weights = None) -> Float[np.ndarray, " l"]:
+def label_auprc(labels: Labels, probabilities: Probabilities, weights: Weights = None) -> PerLabel:
     """Area under the precision–recall curve (average precision) of each label; NaN where it has one value only."""
     from sklearn.metrics import average_precision_score
 
@@ -116,7 +116,7 @@ def probability_variance(probabilities: Probabilities, weights: Weights = None) 
     return _mean((centred**2).mean(axis=1), w)
 
 
-def record_entropy(probabilities: Probabilities) -> Float[np.ndarray, " n"]:
+def record_entropy(probabilities: Probabilities) -> PerRecord:
     """Each record's mean binary entropy in nats, −(1/L) Σ_l [p log p + (1 − p) log(1 − p)]."""
     from scipy.special import entr
 
@@ -129,9 +129,7 @@ def predictive_entropy(probabilities: Probabilities, weights: Weights = None) ->
     return _mean(record_entropy(probabilities), weights)
 
 
-def calibration_in_the_large(
-    labels: Labels, probabilities: Probabilities, weights: Weights = None
-) -> Float[np.ndarray, " l"]:
+def calibration_in_the_large(labels: Labels, probabilities: Probabilities, weights: Weights = None) -> PerLabel:
     """Intercept a of logit P(y = 1) = a + logit p for each label, the slope fixed at one; 0 is calibrated."""
     logit = _logit(labels, probabilities)
     w = _checked_weights(weights, len(labels))
@@ -141,7 +139,7 @@ def calibration_in_the_large(
 
 def calibration_line(
     labels: Labels, probabilities: Probabilities, weights: Weights = None
-) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, " l"]]:
+) -> tuple[PerLabel, PerLabel]:
     """Intercepts a and slopes s of logit P(y = 1) = a + s · logit p, fitted jointly, for each label."""
     logit = _logit(labels, probabilities)
     w = _checked_weights(weights, len(labels))
@@ -162,10 +160,7 @@ def _logit(labels: Labels, probabilities: Probabilities) -> Float[np.ndarray, "n
 
 
 def _logistic_fit(
-    inputs: Float[np.ndarray, "n d"],
-    y: Bool[np.ndarray, " n"],
-    w: Float[np.ndarray, " n"],
-    offset: Float[np.ndarray, " n"],
+    inputs: Float[np.ndarray, "n d"], y: Bool[np.ndarray, " n"], w: PerRecord, offset: PerRecord
 ) -> Float[np.ndarray, " d"]:
     """Maximum-likelihood logistic coefficients by Newton's method; NaN where there is no finite maximum.
 
@@ -206,16 +201,9 @@ def reliability(
         return weight, total(probabilities) / weight, total(labels.astype(np.float64)) / weight
 
 
-METRICS: dict[str, Callable[[Labels, Probabilities, Weights], float]] = {
-    "nll": nll,
-    "brier": brier,
-    "ece": ece,
-    "ece5": partial(ece, bins=5),
-    "ece15": partial(ece, bins=15),
-    "ece20": partial(ece, bins=20),
-    "auroc": auroc,
-    "auprc": auprc,
-}
+METRICS: dict[str, Callable[[Labels, Probabilities, Weights], float]] = {"nll": nll, "brier": brier, "ece": ece}
+METRICS |= {f"ece{bins}": partial(ece, bins=bins) for bins in ECE_BINS if bins != 10}
+METRICS |= {"auroc": auroc, "auprc": auprc}
 """Every metric by the name it has in results."""
 
 
@@ -252,7 +240,7 @@ def _check_range(probabilities: Probabilities) -> None:
     raise InputError(f"A probability is {worst:g}, outside 0 to 1; are these logits?")
 
 
-def _checked_weights(weights: Weights, n: int) -> Float[np.ndarray, " n"]:
+def _checked_weights(weights: Weights, n: int) -> PerRecord:
     if weights is None:
         return np.ones(n)
     if weights.shape != (n,):
@@ -262,22 +250,16 @@ def _checked_weights(weights: Weights, n: int) -> Float[np.ndarray, " n"]:
     return weights.astype(np.float64)
 
 
-def _mean(values: Float[np.ndarray, " n"], weights: Weights) -> float:
+def _mean(values: PerRecord, weights: Weights) -> float:
     w = _checked_weights(weights, len(values))
     return float(w @ values / w.sum())
 
 
-def _by_label(
-    metric: Callable[..., float], labels: Labels, probabilities: Probabilities, weights: Weights
-) -> Float[np.ndarray, " l"]:
+def _by_label(metric: Callable[..., float], labels: Labels, probabilities: Probabilities, weights: Weights) -> PerLabel:
     check_probabilities(labels, probabilities)
     w = _checked_weights(weights, len(labels))
     counted = labels[w > 0]
-    return np.array(
-        [
-            metric(labels[:, i], probabilities[:, i], sample_weight=w)
-            if counted[:, i].any() and not counted[:, i].all()
-            else np.nan
-            for i in range(labels.shape[1])
-        ]
-    )
+    values = np.full(labels.shape[1], np.nan)
+    for i in np.flatnonzero(counted.any(axis=0) & ~counted.all(axis=0)):
+        values[i] = metric(labels[:, i], probabilities[:, i], sample_weight=w)
+    return values

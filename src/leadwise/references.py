@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,9 @@ class References:
     def _repr_html_(self) -> str:
         """The best lead set for each budget and metric, with its value."""
         rows = []
-        for k in self.budgets:
-            best = (self.ranking(metric, k).iloc[0] for metric in MATCHED_METRICS)
-            each = [f"{row['leads']}: {row[metric]:.4f}" for metric, row in zip(MATCHED_METRICS, best, strict=True)]
-            rows.append([k, *each, int((self.candidates["k"] == k).sum())])
+        for k, best in self.frame.groupby("k"):
+            each = [f"{leads}: {value:.4f}" for leads, value in zip(best["leads"], best["value"], strict=True)]
+            rows.append([k, *each, best["candidates"].iloc[0]])
         columns = ("k", *(f"best {metric}" for metric in MATCHED_METRICS), "candidates")
         return html_table(f"References of {self.evaluator}", columns, rows)
 
@@ -97,11 +97,11 @@ class References:
     def frame(self) -> pd.DataFrame:
         """evaluator, metric, k, leads, value, candidates: one row a reference."""
         rows = []
-        for k in self.budgets:
-            for metric in MATCHED_METRICS:
-                ranked = self._ranked(metric, k)
-                leads, value = str(LeadSet(int(ranked["bits"].iloc[0]))), float(ranked[metric].iloc[0])
-                rows.append((self.evaluator, metric, k, leads, value, len(ranked)))
+        for k, metric in product(self.budgets, MATCHED_METRICS):
+            ranked = self.ranking(metric, k)
+            rows.append(
+                (self.evaluator, metric, k, ranked["leads"].iloc[0], float(ranked[metric].iloc[0]), len(ranked))
+            )
         return pd.DataFrame(rows, columns=["evaluator", "metric", "k", "leads", "value", "candidates"])
 
     def save(self, path: str | Path) -> None:
@@ -138,13 +138,12 @@ class References:
         if len(names) != 1:
             raise InputError(f"Searches of one evaluator can be merged; these are of {', '.join(names) or 'none'}.")
         left_out: dict[int, int] = {}
-        for each in searches:
-            for k, count in each.left_out.items():
-                if left_out.setdefault(k, count) != count:
-                    raise InputError(
-                        f"Searches of {names[0]} cannot be merged: at k = {k} one left out {left_out[k]} records and "
-                        f"another {count}, so they are of different records."
-                    )
+        for k, count in (item for each in searches for item in each.left_out.items()):
+            if left_out.setdefault(k, count) != count:
+                raise InputError(
+                    f"Searches of {names[0]} cannot be merged: at k = {k} one left out {left_out[k]} records and "
+                    f"another {count}, so they are of different records."
+                )
         candidates = pd.concat([each.candidates for each in searches], ignore_index=True).drop_duplicates()
         differing = candidates["bits"][candidates["bits"].duplicated()]
         if len(differing):
@@ -205,14 +204,11 @@ def search_references(
     rows = []
     with progress("Searching lead sets", sum(len(masks) for _, _, masks in groups)) as advance:
         for k, kept, masks in groups:
-            scorer = Scorer(evaluator, kept)
-            labels = kept.labels
-            bits = mask_bits(masks)
-            known = done.values if done else {}
-            todo = np.array([b not in known for b in bits], dtype=bool)
-            found = dict(known)
+            scorer, bits = Scorer(evaluator, kept), mask_bits(masks)
+            found = dict(done.values) if done else {}
+            todo = np.array([b not in found for b in bits], dtype=bool)
             advance(int((~todo).sum()))
-            for part, values in _metrics_of(scorer, labels, masks[todo]):
+            for part, values in _metrics_of(scorer, kept.labels, masks[todo]):
                 new = dict(zip(bits[todo][part].tolist(), values.tolist(), strict=True))
                 found |= new
                 if done:
@@ -230,10 +226,7 @@ def quick_metrics(evaluator: Evaluator, records: Records, leads: LeadSet) -> dic
     with as many leads lacks one of these.
     """
     kept = with_enough(records, leads)
-    if not len(kept):
-        return {}
-    scorer = Scorer(evaluator, kept)
-    if not scorer.at_once:
+    if not len(kept) or not (scorer := Scorer(evaluator, kept)).at_once:
         return {}
     (values,) = subset_metrics(kept.labels, scorer.subsets(leads.mask[None]))
     return dict(zip(MATCHED_METRICS, values.tolist(), strict=True))
@@ -282,9 +275,8 @@ def _metrics_of(
     at_once = max(1, _BYTES_AT_ONCE // (8 * labels.size)) if scorer.at_once else 1
     parts = [slice(start, start + at_once) for start in range(0, len(masks), at_once)]
     with ThreadPoolExecutor(os.cpu_count() if scorer.at_once else 1) as pool:
-        yield from zip(
-            parts, pool.map(lambda part: subset_metrics(labels, scorer.subsets(masks[part])), parts), strict=True
-        )
+        values = pool.map(lambda part: subset_metrics(labels, scorer.subsets(masks[part])), parts)
+        yield from zip(parts, values, strict=True)
 
 
 def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Records, Bool[np.ndarray, "s 12"]]]:
@@ -303,11 +295,8 @@ class _Ledger:
     def __init__(self, path: Path, evaluator: Evaluator, records: Records) -> None:
         self.path = path
         self.values: dict[int, list[float]] = {}
-        head = {
-            "evaluator": evaluator_name(evaluator),
-            "weights": getattr(evaluator, "sha256", None),
-            "records": records.labels_sha256,
-        }
+        weights = getattr(evaluator, "sha256", None)
+        head = {"evaluator": evaluator_name(evaluator), "weights": weights, "records": records.labels_sha256}
         if not path.exists():
             with atomic_file(path) as draft:
                 draft.write_text(json.dumps(head) + "\n")
@@ -327,6 +316,6 @@ class _Ledger:
         """Keep the metrics of some lead sets, by their bits."""
         self.values |= metrics
         with self.path.open("a") as file:
-            file.write("".join(json.dumps([bits, *values]) + "\n" for bits, values in metrics.items()))
+            file.writelines(json.dumps([bits, *values]) + "\n" for bits, values in metrics.items())
             file.flush()
             os.fsync(file.fileno())

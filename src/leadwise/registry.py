@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Annotated, Any, Generic, TypeVar, cast
 
@@ -75,18 +76,10 @@ Class = TypeVar("Class", bound=type)
 
 
 class Registry(Generic[Made]):
-    """The kinds of one sort, such as evaluators.
+    """The kinds of one sort, in words ``what``: those that ``home`` and entry points of ``group`` add.
 
-    Parameters
-    ----------
-    what
-        One of them, in words.
-    group
-        The group of entry points by which installed packages add kinds.
-    home
-        The package whose modules register ours; a kind's module has its name, as far as that is possible.
-    methods
-        What a kind must have beside ``Settings``.
+    A module of ``home`` has the name of its kind, as far as that is possible; ``methods`` are what a kind must have
+    beside ``Settings``.
     """
 
     def __init__(self, what: str, group: str, home: str, methods: Sequence[str]) -> None:
@@ -112,9 +105,12 @@ class Registry(Generic[Made]):
         """The kind of a name, or the class that ``module:object`` names."""
         kind: Any = self._registered(name)
         if kind is None and ":" in name:
-            kind = self._imported(name)
+            module, _, place = name.partition(":")
+            kind = self._loaded(name, lambda: attrgetter(place)(import_module(module)))
         elif kind is None and name in self.names():
-            kind = self._kinds.get(name) or self._added(name)
+            kind = self._kinds.get(name)
+            for point in entry_points(group=self.group, name=name):
+                kind = kind or self._loaded(f"{name} of {point.value}", point.load)
         elif kind is None:
             raise PlanError(f"'{one_line(name)}' is no kind of {self.what}; {right_one(name, self.names())}")
         settings: Any = getattr(kind, "Settings", None)
@@ -142,21 +138,9 @@ class Registry(Generic[Made]):
             import_module(module)
         return self._kinds.get(name)
 
-    def _imported(self, name: str) -> Any:
-        module, _, place = name.partition(":")
+    def _loaded(self, where: str, load: Callable[[], Any]) -> Any:
+        """What another's module has; it may raise anything while it is imported."""
         try:
-            found: Any = import_module(module)
-            for step in place.split("."):
-                found = getattr(found, step)
-        except Exception as error:  # whatever another's module raises while it is imported
-            raise InputError(f"The {self.what} {name} cannot be imported: {one_line(error)}.") from None
-        return found
-
-    def _added(self, name: str) -> Any:
-        (point, *_) = entry_points(group=self.group, name=name)
-        try:
-            return point.load()
-        except Exception as error:  # as above
-            raise InputError(
-                f"The {self.what} {name} of {point.value} cannot be imported: {one_line(error)}."
-            ) from None
+            return load()
+        except Exception as error:
+            raise InputError(f"The {self.what} {where} cannot be imported: {one_line(error)}.") from None

@@ -220,16 +220,11 @@ def check_tensors(tensors: Mapping[str, "np.ndarray"], due: TensorsDue, undefine
     for name, (dtype, shape) in due.items():
         tensor = tensors[name]
         if len(shape) == tensor.ndim:
-            shape = tuple(
-                lengths.setdefault(one, given) if isinstance(one, str) else one
-                for one, given in zip(shape, tensor.shape, strict=True)
-            )
+            sizes = zip(shape, tensor.shape, strict=True)
+            shape = tuple(lengths.setdefault(one, size) if isinstance(one, str) else one for one, size in sizes)
         if (tensor.dtype, tensor.shape) != (np.dtype(dtype), shape):
-            given, wanted = (
-                f"{kind} {' × '.join(map(str, size))}"
-                for kind, size in ((tensor.dtype, tensor.shape), (np.dtype(dtype), shape))
-            )
-            raise ValueError(f"tensor '{name}' is {given}, where {wanted} is due")
+            given, wanted = (" × ".join(map(str, size)) for size in (tensor.shape, shape))
+            raise ValueError(f"tensor '{name}' is {tensor.dtype} {given}, where {np.dtype(dtype)} {wanted} is due")
         wrong = np.isinf(tensor) if name in undefined else ~np.isfinite(tensor)
         if name == "scale":
             wrong |= tensor <= 0  # it is divided by

@@ -1,14 +1,16 @@
 """Thirty interactions with a thousand replicates each: matrix products beside resampling rows."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int
 
 from leadwise.analysis.bootstrap import LEVEL, PatientBootstrap
+from leadwise.bench import row, timed
 from leadwise.cohort.cohort import Records
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
@@ -22,6 +24,9 @@ POLICIES = ("first", "second")
 BINS = 10
 
 Arms = dict[Any, Float64[np.ndarray, "n l"]]
+Intervals = Float64[np.ndarray, "30 2"]
+Resampled = Callable[[Int[np.ndarray, " m"]], dict[Any, float]]
+"""Values by (arm, metric) of the records at these positions."""
 
 
 def measure(cohort: Path) -> list[dict[str, Any]]:
@@ -31,35 +36,19 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
 
     bootstrap = PatientBootstrap(records)  # drawn once for a role, and the same for all
 
-    ours, our_seconds = np.empty(0), np.inf
-    for _ in range(
-        4
-    ):  # the best of a few, since it is over in the blink of an eye; the others average out by themselves
-        start = perf_counter()
-        ours = _ours(bootstrap, records, labels, arms)
-        our_seconds = min(our_seconds, perf_counter() - start)
+    # the best of a few, since it is over in the blink of an eye; the others average out by themselves
+    ours, our_seconds = timed(lambda: _ours(bootstrap, records, labels, arms), 4)
     rows = []
-    for name, other, what in (
+    for name, other, against in (
         ("bootstrap", _resampling_rows, "resampling rows and computing the metrics on them"),
         ("bootstrap-prepared", _adding_up_rows, "resampling rows of losses and bins that were computed beforehand"),
     ):
-        start = perf_counter()
-        theirs = other(bootstrap, records, labels, arms)
-        their_seconds = perf_counter() - start
+        theirs, their_seconds = timed(partial(other, bootstrap, records, labels, arms))
         difference = float(np.abs(ours - theirs).max())
         if difference > 1e-12:
             raise LeadwiseError(f"The two bootstraps differ by {difference:.2g}; this is a bug, please report it.")
-        rows.append(
-            {
-                "name": name,
-                "ours": our_seconds,
-                "other": their_seconds,
-                "ratio": their_seconds / our_seconds,
-                "unit": "s",
-                "what": f"{len(ours)} interactions × {len(bootstrap.multiplicities):,} replicates, against {what}",
-                "largest_difference": difference,
-            }
-        )
+        what = f"{len(ours)} interactions × {len(bootstrap.multiplicities):,} replicates, against {against}"
+        rows.append(row(name, "s", our_seconds, their_seconds, what, largest_difference=difference))
     return rows
 
 
@@ -75,9 +64,8 @@ def _arms(train: Records, selection: Records, records: Records) -> Arms:
         references, scorer = search_references(evaluator, selection, BUDGETS), Scorer(evaluator, records)
         for (policy, k), mask in masks.items():
             arms[weight, policy, k] = scorer.masks(mask)
-        for metric in MATCHED_METRICS:
-            for k in BUDGETS:
-                arms[weight, metric, k] = scorer.subsets(references.best(metric, k).mask[None])[0]
+        for metric, k in product(MATCHED_METRICS, BUDGETS):
+            arms[weight, metric, k] = scorer.subsets(references.best(metric, k).mask[None])[0]
     return arms
 
 
@@ -87,9 +75,7 @@ def _interactions(value: Any) -> np.ndarray:
         [
             (value[("balanced", policy, k), m] - value[("balanced", m, k), m])
             - (value[(None, policy, k), m] - value[(None, m, k), m])
-            for policy in POLICIES
-            for k in BUDGETS
-            for m in MATCHED_METRICS
+            for policy, k, m in product(POLICIES, BUDGETS, MATCHED_METRICS)
         ]
     )
 
@@ -99,29 +85,25 @@ def _wanted(arm: Any) -> Sequence[str]:
     return MATCHED_METRICS if arm[1] in POLICIES else (arm[1],)
 
 
-def _ours(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Float64[np.ndarray, "30 2"]:
+def _ours(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Intervals:
     estimates = bootstrap.metrics(records, labels, arms, {arm: _wanted(arm) for arm in arms})
     replicates = _interactions({key: estimate.replicates for key, estimate in estimates.items()})
     return np.percentile(replicates, LEVEL, axis=1).T
 
 
-def _resampling_rows(
-    bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms
-) -> Float64[np.ndarray, "30 2"]:
+def _resampling_rows(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Intervals:
     """The plain way: in each replicate the metrics of the resampled rows, in NumPy, each arm gathered once."""
     columns = np.arange(labels.shape[1]) * BINS
-
-    def nll(y: Labels, p: Probabilities) -> float:
-        return float(-np.log(np.clip(np.where(y, p, 1 - p), CLIP, 1 - CLIP)).mean())
-
-    def brier(y: Labels, p: Probabilities) -> float:
-        return float(((p - y) ** 2).mean())
 
     def ece(y: Labels, p: Probabilities) -> float:
         sums = np.bincount((bin_of(p, BINS) + columns).ravel(), (y - p).ravel(), minlength=BINS * len(columns))
         return float(np.abs(sums).sum() / y.size)
 
-    metrics = {"nll": nll, "brier": brier, "ece": ece}
+    metrics: dict[str, Callable[[Labels, Probabilities], float]] = {
+        "nll": lambda y, p: -float(np.log(np.clip(np.where(y, p, 1 - p), CLIP, 1 - CLIP)).mean()),
+        "brier": lambda y, p: float(((p - y) ** 2).mean()),
+        "ece": ece,
+    }
 
     def values(rows: Int[np.ndarray, " m"]) -> dict[Any, float]:
         y = labels[rows]
@@ -131,9 +113,7 @@ def _resampling_rows(
     return _each_replicate(bootstrap, records, values)
 
 
-def _adding_up_rows(
-    bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms
-) -> Float64[np.ndarray, "30 2"]:
+def _adding_up_rows(bootstrap: PatientBootstrap, records: Records, labels: Labels, arms: Arms) -> Intervals:
     """The plain way with care: losses and bins are computed once, each replicate only gathers and adds up."""
     losses, cells = {}, {}
     for arm, p in arms.items():
@@ -153,9 +133,7 @@ def _adding_up_rows(
     return _each_replicate(bootstrap, records, values)
 
 
-def _each_replicate(
-    bootstrap: PatientBootstrap, records: Records, values: Callable[[Int[np.ndarray, " m"]], dict[Any, float]]
-) -> Float64[np.ndarray, "30 2"]:
+def _each_replicate(bootstrap: PatientBootstrap, records: Records, values: Resampled) -> Intervals:
     cluster, everyone = bootstrap.cluster(records.patients), np.arange(len(records))
     replicates = [_interactions(values(np.repeat(everyone, drawn[cluster]))) for drawn in bootstrap.multiplicities]
     return np.percentile(np.array(replicates), LEVEL, axis=0).T

@@ -2,11 +2,11 @@
 
 import csv
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from leadwise.bench import row, timed
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.waveforms import read_waveforms
 from leadwise.errors import LeadwiseError
@@ -24,40 +24,20 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
         path.with_suffix(".hea").read_bytes()
     wfdb.rdrecord(str(paths[0]))
 
-    start = perf_counter()
-    theirs = np.stack([wfdb.rdrecord(str(path), physical=False).d_signal.T for path in paths])
-    wfdb_seconds = perf_counter() - start
-    our_seconds = np.inf
-    for _ in range(3):  # the best of a few, since it is over in a tenth of a second; the loop above averages by itself
-        start = perf_counter()
-        ours = np.concatenate([part.microvolts for part in read_waveforms(paths)])
-        our_seconds = min(our_seconds, perf_counter() - start)
+    theirs, wfdb_seconds = timed(
+        lambda: np.stack([wfdb.rdrecord(str(path), physical=False).d_signal.T for path in paths])
+    )
+    # the best of a few, since it is over in a tenth of a second; the loop above averages by itself
+    ours, our_seconds = timed(lambda: np.concatenate([part.microvolts for part in read_waveforms(paths)]), 3)
     if not np.array_equal(ours, theirs):
         raise LeadwiseError(
             f"Our reader and wfdb disagree about the samples of {cohort}; this is a bug, please report it."
         )
 
-    start = perf_counter()
-    read_ptbxl(cohort, anew=True)
-    anew_seconds = perf_counter() - start
-    start = perf_counter()
-    read_ptbxl(cohort)
-    open_seconds = perf_counter() - start
+    anew, opened = timed(lambda: read_ptbxl(cohort, anew=True))[1], timed(lambda: read_ptbxl(cohort))[1]
+    ours_rate, other_rate = len(paths) / our_seconds, len(paths) / wfdb_seconds
+    what = f"reading {len(paths)} records, against a wfdb.rdrecord loop"
     return [
-        {
-            "name": "ingest",
-            "ours": len(paths) / our_seconds,
-            "other": len(paths) / wfdb_seconds,
-            "ratio": wfdb_seconds / our_seconds,
-            "unit": "records/s",
-            "what": f"reading {len(paths)} records, against a wfdb.rdrecord loop",
-        },
-        {
-            "name": "open",
-            "ours": open_seconds,
-            "other": anew_seconds,
-            "ratio": anew_seconds / open_seconds,
-            "unit": "s",
-            "what": "opening the cached cohort, against reading and verifying all of it",
-        },
+        row("ingest", "records/s", ours_rate, other_rate, what),
+        row("open", "s", opened, anew, "opening the cached cohort, against reading and verifying all of it"),
     ]

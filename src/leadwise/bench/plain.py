@@ -47,16 +47,12 @@ class PlainResNet(nn.Module):
 class _PlainBlock(nn.Module):
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Conv1d(before, width, 7, stride, 3, bias=False),
-            nn.Conv1d(width, width, 7, 1, 3, bias=False),
-        )
+        self.first = nn.Conv1d(before, width, 7, stride, 3, bias=False)
+        self.second = nn.Conv1d(width, width, 7, 1, 3, bias=False)
         self.first_norm, self.second_norm = nn.BatchNorm1d(width), nn.BatchNorm1d(width)
-        self.shortcut = (
-            nn.Identity()
-            if before == width and stride == 1
-            else nn.Sequential(nn.Conv1d(before, width, 1, stride, bias=False), nn.BatchNorm1d(width))
-        )
+        self.shortcut: nn.Module = nn.Identity()
+        if before != width or stride > 1:
+            self.shortcut = nn.Sequential(nn.Conv1d(before, width, 1, stride, bias=False), nn.BatchNorm1d(width))
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))
@@ -78,6 +74,11 @@ def peak() -> float:
         product = 2 * 2048**3 / shortest(lambda: a @ b, 10)
         convolution = 2 * 64 * 994 * 128 * 128 * 7 / shortest(lambda: functional.conv1d(x, w), 5)
     return max(product, convolution)
+
+
+def shares(ours: float, other: float, cost: float, best: float) -> dict[str, float]:
+    """Shares of the machine's best speed that two rates of so costly a work come to, and that speed."""
+    return {"share_of_peak": ours * cost / best, "other_share_of_peak": other * cost / best, "peak_gflops": best / 1e9}
 
 
 def shortest(work: Callable[[], object], times: int) -> float:

@@ -1,11 +1,13 @@
 """Training the learned policies, and the gains that they learn from: many states at once, beside one by one."""
 
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from leadwise.bench import row, timed
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.logistic import LogisticEvaluator
@@ -27,9 +29,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     states = random_states(train, range(12), STATES, (2, 3, 4, 6, 8), np.random.default_rng(0))
 
     scorer, labels = Scorer(evaluator, train), train.labels
-    start = perf_counter()
-    ours = candidate_gains(scorer, states)
-    our_seconds = perf_counter() - start
+    ours, our_seconds = timed(lambda: candidate_gains(scorer, states))
     start = perf_counter()
     for index in range(SAMPLE):
         position, mask = states.positions[index : index + 1], states.masks[index : index + 1]
@@ -41,22 +41,10 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
             if abs(gain[0] - ours[index, lead]) > 1e-12:
                 raise LeadwiseError("Gains differ alone and together; this is a bug, please report it.")
     their_seconds = perf_counter() - start
-    our_rate, other_rate = len(states) / our_seconds, SAMPLE / their_seconds
-    training = {}
     count = min(MOST_STATES, 4 * len(train))
-    for policy in (MGA(evaluator, ["aVR"], states=count), ECGOnDemand(evaluator, ["aVR"], states=count)):
-        start = perf_counter()
-        policy.fit(train, validation)
-        training[policy.name] = perf_counter() - start
+    policies = MGA(evaluator, ["aVR"], states=count), ECGOnDemand(evaluator, ["aVR"], states=count)
+    training = {policy.name: timed(partial(policy.fit, train, validation))[1] for policy in policies}
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in training.items())
-    return [
-        {
-            "name": "policies",
-            "ours": our_rate,
-            "other": other_rate,
-            "ratio": our_rate / other_rate,
-            "unit": "states/s",
-            "what": f"gains of {len(states):,} states, against one reading at a time; whole trainings took {took}",
-            "training_seconds": training,
-        }
-    ]
+    what = f"gains of {len(states):,} states, against one reading at a time; whole trainings took {took}"
+    rates = len(states) / our_seconds, SAMPLE / their_seconds
+    return [row("policies", "states/s", *rates, what, training_seconds=training)]

@@ -1,11 +1,11 @@
 """Choosing leads: all records of a role together, beside record by record."""
 
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from leadwise.bench import row, timed
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.logistic import LogisticEvaluator
@@ -26,27 +26,13 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     policy = MGA(LogisticEvaluator().fit(train), ["aVR"], states=2000, network=StateNetwork(epochs=2))
     policy.fit(train, records)
 
-    our_seconds = np.inf
-    for _ in range(3):  # the best of a few, since it is over so soon
-        start = perf_counter()
-        ours = allocate(policy, records, BUDGET)
-        our_seconds = min(our_seconds, perf_counter() - start)
-
+    ours, our_seconds = timed(lambda: allocate(policy, records, BUDGET), 3)  # a few, since it is over so soon
     chosen = np.linspace(0, len(records) - 1, min(SAMPLE, len(records)), dtype=int)
-    start = perf_counter()
-    theirs = np.concatenate([allocate(policy, records[position], BUDGET).order for position in chosen])
-    their_seconds = perf_counter() - start
+    theirs, their_seconds = timed(
+        lambda: np.concatenate([allocate(policy, records[position], BUDGET).order for position in chosen])
+    )
     if not np.array_equal(theirs, ours.order[chosen]):
         raise LeadwiseError("Records choose differently alone and together; this is a bug, please report it.")
-    ours_rate, other_rate = len(records) / our_seconds, len(chosen) / their_seconds
-    return [
-        {
-            "name": "rollout",
-            "ours": ours_rate,
-            "other": other_rate,
-            "ratio": ours_rate / other_rate,
-            "unit": "records/s",
-            "what": f"{len(records):,} records to k = {BUDGET} in {our_seconds:.2f} s, against record by record",
-            "seconds": our_seconds,
-        }
-    ]
+    rates = len(records) / our_seconds, len(chosen) / their_seconds
+    what = f"{len(records):,} records to k = {BUDGET} in {our_seconds:.2f} s, against record by record"
+    return [row("rollout", "records/s", *rates, what, seconds=our_seconds)]

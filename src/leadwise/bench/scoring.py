@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from leadwise.bench.plain import PlainResNet, operations, peak, shortest
+from leadwise.bench import row
+from leadwise.bench.plain import PlainResNet, operations, peak, shares, shortest
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.masked_resnet.evaluator import NetworkEvaluator, half_precision
@@ -33,20 +34,10 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     weights = half_precision("", MaskedResNet1D(len(records.label_names)))
 
-    def network(engine: str) -> NetworkEvaluator:
-        return NetworkEvaluator(
-            name=engine,
-            labels=records.label_names,
-            sampling_rate=records.sampling_rate,
-            widths=WIDTHS,
-            mean=np.zeros(12),
-            scale=np.ones(12),
-            weights=weights,
-            facts={},
-            engine=engine,
-        )
-
-    networks = {"torch": network("torch"), "exact": network("auto")}
+    shared: dict[str, Any] = {"labels": records.label_names, "sampling_rate": records.sampling_rate, "widths": WIDTHS}
+    shared |= {"mean": np.zeros(12), "scale": np.ones(12), "weights": weights, "facts": {}}
+    engines = {"torch": "torch", "exact": "auto"}
+    networks = {name: NetworkEvaluator(name=engine, engine=engine, **shared) for name, engine in engines.items()}
     readers = {name: Scorer(each, records) for name, each in networks.items()}
     plain = PlainResNet(len(records.label_names)).load(networks["torch"].network()).eval()
     z = torch.from_numpy(records.signals.millivolts(positions)) * torch.from_numpy(masks)[..., None]
@@ -70,17 +61,6 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     rows = []
     for name in readers:
         ours = distinct / seconds[name]
-        rows.append(
-            {
-                "name": name,
-                "ours": ours,
-                "other": other,
-                "ratio": ours / other,
-                "unit": "recordings/s",
-                "what": f"{type(networks[name]._engine).__name__} against eager torch, {records.length} samples each",
-                "share_of_peak": ours * cost / best,
-                "other_share_of_peak": other * cost / best,
-                "peak_gflops": best / 1e9,
-            }
-        )
+        what = f"{type(networks[name]._engine).__name__} against eager torch, {records.length} samples each"
+        rows.append(row(name, "recordings/s", ours, other, what, **shares(ours, other, cost, best)))
     return rows

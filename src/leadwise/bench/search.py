@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from leadwise.bench import row, timed
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.logistic import LogisticEvaluator
@@ -22,10 +23,7 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     evaluator, records = LogisticEvaluator().fit(whole["train"]), whole["selection"]
     labels = records.labels
 
-    start = perf_counter()
-    references = search_references(evaluator, records)
-    ours = perf_counter() - start
-
+    references, ours = timed(lambda: search_references(evaluator, records))
     start = perf_counter()
     z = np.clip((lead_statistics(records) - evaluator.mean_) / evaluator.scale_, -evaluator.clip, evaluator.clip)
     models = []
@@ -46,14 +44,5 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
         raise LeadwiseError("Our search and scikit-learn's disagree; this is a bug, please report it.")
     found[list(MATCHED_METRICS)] = values
     same = (type(references)(references.evaluator, found, {}).frame["leads"] == references.frame["leads"]).all()
-    return [
-        {
-            "name": "search",
-            "ours": ours,
-            "other": theirs,
-            "ratio": theirs / ours,
-            "unit": "s",
-            "what": f"{len(found):,} lead sets on {len(records):,} records, against predict_proba for each",
-            "same_argmins": bool(same),
-        }
-    ]
+    what = f"{len(found):,} lead sets on {len(records):,} records, against predict_proba for each"
+    return [row("search", "s", ours, theirs, what, same_argmins=bool(same))]

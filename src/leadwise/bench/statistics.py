@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from leadwise.bench import row, timed
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import LeadwiseError
 from leadwise.evaluators.statistics import compute_statistics
@@ -20,16 +21,12 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     whole = read_ptbxl(cohort)
     records = whole.records.select(~whole.sealed)
     before = _peak_megabytes()
-    start = perf_counter()
-    compute_statistics(records)
-    all_seconds = perf_counter() - start
+    _, all_seconds = timed(lambda: compute_statistics(records))
     memory = _peak_megabytes() - before
 
     some = records.select(slice(0, SAMPLE))
     sample = some.signals[:]
-    start = perf_counter()
-    ours = compute_statistics(some)
-    our_seconds = perf_counter() - start
+    ours, our_seconds = timed(lambda: compute_statistics(some))
     start = perf_counter()
     theirs = np.empty_like(ours)
     rate = records.sampling_rate
@@ -45,19 +42,13 @@ def measure(cohort: Path) -> list[dict[str, Any]]:
     their_seconds = perf_counter() - start
     if not np.allclose(ours, np.nan_to_num(theirs), atol=1e-9):
         raise LeadwiseError("Our statistics and SciPy's disagree; this is a bug, please report it.")
-    return [
-        {
-            "name": "statistics",
-            "ours": SAMPLE / our_seconds,
-            "other": SAMPLE / their_seconds,
-            "ratio": their_seconds / our_seconds,
-            "unit": "records/s",
-            "what": f"all cores, against NumPy and SciPy lead by lead; all {len(records):,} records took "
-            f"{all_seconds:.1f} s and {memory:.0f} MiB, pages of the memory map included",
-            "all_records_seconds": all_seconds,
-            "additional_mebibytes": memory,
-        }
-    ]
+    what = (
+        f"all cores, against NumPy and SciPy lead by lead; all {len(records):,} records took {all_seconds:.1f} s and "
+        f"{memory:.0f} MiB, pages of the memory map included"
+    )
+    rates = SAMPLE / our_seconds, SAMPLE / their_seconds
+    facts = {"all_records_seconds": all_seconds, "additional_mebibytes": memory}
+    return [row("statistics", "records/s", *rates, what, **facts)]
 
 
 def _peak_megabytes() -> float:

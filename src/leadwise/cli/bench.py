@@ -22,18 +22,8 @@ def bench(
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    print_table(
-        ["name", "ours", "other", "ratio", "unit", "what"],
-        (
-            [
-                row["name"],
-                f"{row['ours']:,.4g}",
-                f"{row['other']:,.4g}",
-                f"{row['ratio']:.1f}",
-                row["unit"],
-                row["what"],
-            ]
-            for row in rows
-        ),
-        left=("name", "unit", "what"),
-    )
+    shown = []
+    for row in rows:
+        numbers = f"{row['ours']:,.4g}", f"{row['other']:,.4g}", f"{row['ratio']:.1f}"
+        shown.append([row["name"], *numbers, row["unit"], row["what"]])
+    print_table(["name", "ours", "other", "ratio", "unit", "what"], shown, left=("name", "unit", "what"))

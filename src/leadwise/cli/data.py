@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,10 +54,9 @@ def _check_pictures_place(out: Path) -> None:
     """Raise unless a directory is new, empty, or has what `data check` wrote there before."""
     if not out.is_dir() or not any(out.iterdir()):
         return
-    try:
+    facts = None
+    with suppress(OSError, ValueError):
         facts = json.loads((out / "check.json").read_text())
-    except (OSError, ValueError):
-        facts = None
     if not (isinstance(facts, dict) and {"roles", "oddities"} <= facts.keys()):
         raise InputError(f"{out} is neither empty nor of an earlier check; name a new or an empty directory for --out.")
 
@@ -64,19 +64,15 @@ def _check_pictures_place(out: Path) -> None:
 def _print_check(cohort: "Cohort", result: dict[str, Any]) -> None:
     from leadwise.cohort.census import ZERO
 
-    counts = f"{result['records']:,} records of {result['patients']:,} patients"
-    print(f"{cohort.source}: {result['cohort']}, {counts}")
+    size = f"{result['records']:,} records of {result['patients']:,} patients"
+    print(f"{cohort.source}: {result['cohort']}, {size}")
     labels = cohort.label_names
-    rows = [
-        [
-            role,
-            _as_ranges(row["folds"]),
-            *(f"{row[name]:,}" for name in ("records", "patients", "all_zero")),
-            *(f"{100 * share:.1f}%" for share in (row["prevalence"] or {}).values()),
-            *(["sealed"] * len(labels) if row["prevalence"] is None else []),
-        ]
-        for role, row in result["roles"].items()
-    ]
+    rows = []
+    for role, row in result["roles"].items():
+        counts = [f"{row[name]:,}" for name in ("records", "patients", "all_zero")]
+        sealed = row["prevalence"] is None
+        shares = ["sealed"] * len(labels) if sealed else [f"{100 * share:.1f}%" for share in row["prevalence"].values()]
+        rows.append([role, _as_ranges(row["folds"]), *counts, *shares])
     print_table(["role", "folds", "records", "patients", "all-zero", *labels], rows, left=("role",))
     for role, folds in cohort.roles.folds.items():
         if role not in cohort:
@@ -109,12 +105,10 @@ def _draw_classes(cohort: "Cohort", out: Path) -> list[Path]:
     records = cohort.records.select(~cohort.sealed)
     labels = records.labels
     pictures = []
-    for index, label in enumerate(cohort.label_names):
-        if not labels[:, index].any():
-            continue
+    for index in np.flatnonzero(labels.any(axis=0)):
         company = np.where(labels[:, index], labels.sum(axis=1), len(cohort.label_names) + 1)
         axes = plot_ecg(records[int(company.argmin())])
-        path = out / f"ecg-{label}.png"
+        path = out / f"ecg-{cohort.label_names[index]}.png"
         with atomic_file(path) as draft:
             assert isinstance(axes.figure, Figure)
             axes.figure.savefig(draft, format="png", dpi=130)

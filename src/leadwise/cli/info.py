@@ -35,20 +35,16 @@ def collect() -> dict[str, Any]:
     """
     versions = {name: _version(name) for name in _PACKAGES + _PACKAGES_FAST}
     fast = versions["openvino"] != _MISSING
+    cuda = "+cpu" not in versions["torch"] and _has_cuda()
+    mps = (platform.system(), platform.machine()) == ("Darwin", "arm64")
+    cohorts = f"beside each tree in .leadwise, else {platformdirs.user_cache_dir('leadwise')}"
     return {
         "versions": {"Python": platform.python_version()} | versions,
         "system": platform.platform(),
         "cpu": {"capability": _capability(), "cores": os.cpu_count(), "torch threads": _threads()},
         "engine": "openvino" if fast else "torch (install leadwise[fast] for a faster one)",
-        "devices": {
-            "cpu": "yes",
-            "cuda": _yes("+cpu" not in versions["torch"] and _has_cuda()),
-            "mps": _yes((platform.system(), platform.machine()) == ("Darwin", "arm64")),
-        },
-        "caches": {
-            "cohorts": os.environ.get("LEADWISE_CACHE")
-            or f"beside each tree in .leadwise, else {platformdirs.user_cache_dir('leadwise')}"
-        },
+        "devices": {"cpu": "yes", "cuda": "yes" if cuda else "no", "mps": "yes" if mps else "no"},
+        "caches": {"cohorts": os.environ.get("LEADWISE_CACHE") or cohorts},
     }
 
 
@@ -77,10 +73,6 @@ def _has_cuda() -> bool:
         return False
     count = ctypes.c_int()
     return driver.cuInit(0) == driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
-
-
-def _yes(available: bool) -> str:
-    return "yes" if available else "no"
 
 
 def _version(package: str) -> str:

@@ -41,23 +41,18 @@ def references(
         + (", as searched for the bundle that ships" if found["shipped"] else "")
     )
     for metric, rows in found["best"].items():
-        print_table(
-            ["rank", "leads", metric, "margin", "electrodes"],
-            (
-                [str(row["rank"]), row["leads"], f"{row['value']:.5f}", f"+{row['margin']:.5f}", str(row["electrodes"])]
-                for row in rows
-            ),
-            left=("leads",),
-        )
+        shown = [
+            [str(row["rank"]), row["leads"], f"{row['value']:.5f}", f"+{row['margin']:.5f}", str(row["electrodes"])]
+            for row in rows
+        ]
+        print_table(["rank", "leads", metric, "margin", "electrodes"], shown, left=("leads",))
     print("Named clinical sets, with their rank among the sets of their own size:")
-    print_table(
-        ["name", "leads", *(text for metric in found["best"] for text in (metric, f"{metric} rank"))],
-        (
-            [row["name"], row["leads"], *(text for metric in found["best"] for text in _place(row, metric))]
-            for row in found["clinical"]
-        ),
-        left=("name", "leads"),
-    )
+    columns = ["name", "leads", *(text for metric in found["best"] for text in (metric, f"{metric} rank"))]
+    shown = [
+        [row["name"], row["leads"], *(text for metric in found["best"] for text in _place(row, metric))]
+        for row in found["clinical"]
+    ]
+    print_table(columns, shown, left=("name", "leads"))
     for row in found["clinical"]:
         if row["why_not"]:
             print(f"{row['name']} has no rank: {row['why_not']}.")
@@ -89,27 +84,14 @@ def find(cohort: Path, k: int, evaluator: str, plan: Path | None) -> dict[str, A
         searched = search_references(fitted, records, [k], _ledger(fitted, records))
     best = {}
     for metric in MATCHED_METRICS:
-        ranked = searched.ranking(metric, k).head(TOP)
-        best[metric] = [
-            {
-                "rank": rank,
-                "leads": row["leads"],
-                "value": row[metric],
-                "margin": row["margin"],
-                "electrodes": len(LeadSet(row["bits"]).electrodes),
-            }
-            for rank, row in enumerate(ranked.to_dict("records"), start=1)
-        ]
-    return {
-        "evaluator": evaluator,
-        "k": k,
-        "records": len(records) - searched.left_out[k],
-        "left_out": searched.left_out[k],
-        "candidates": len(searched.ranking("nll", k)),
-        "shipped": shipped,
-        "best": best,
-        "clinical": _clinical(fitted, records, searched),
-    }
+        ranked = searched.ranking(metric, k).head(TOP).rename(columns={metric: "value"})
+        electrodes = [len(LeadSet(bits).electrodes) for bits in ranked["bits"]]
+        ranked = ranked.assign(rank=range(1, len(ranked) + 1), electrodes=electrodes)
+        best[metric] = ranked[["rank", "leads", "value", "margin", "electrodes"]].to_dict("records")
+    left_out, candidates = searched.left_out[k], len(searched.ranking("nll", k))
+    counts = {"records": len(records) - left_out, "left_out": left_out, "candidates": candidates}
+    found = {"shipped": shipped, "best": best, "clinical": _clinical(fitted, records, searched)}
+    return {"evaluator": evaluator, "k": k} | counts | found
 
 
 def _ledger(evaluator: "Evaluator", records: "Records") -> Path | None:

@@ -27,15 +27,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("info")(info.info)
+app.command()(info.info)
 app.add_typer(data.app, name="data")
-app.command("references")(references.references)
-app.command("run")(run.run)
-app.command("status")(status.status)
-app.command("evaluate")(evaluate.evaluate)
-app.command("verify")(verify.verify)
-app.command("report")(report.report)
-app.command("bench")(bench.bench)
+for _verb in (
+    references.references,
+    run.run,
+    status.status,
+    evaluate.evaluate,
+    verify.verify,
+    report.report,
+    bench.bench,
+):
+    app.command()(_verb)
 
 
 def _print_version(wanted: bool | None) -> None:

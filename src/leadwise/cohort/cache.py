@@ -20,6 +20,8 @@ from leadwise.store import atomic_directory, exclusive
 
 Arrays = dict[str, np.ndarray]
 Facts = dict[str, Any]
+Chunk = tuple[Int16[np.ndarray, "m 12 t"], Int[np.ndarray, "m 12"], float]
+"""Microvolts, numbers of missing samples, and the sampling rate."""
 
 FACTS = {"label_names", "generator", "sampling_rate", "fingerprints"}
 """Facts of an entry beside the arrays."""
@@ -63,13 +65,7 @@ def keep(homes: Iterable[Path], key: str, write: Callable[[Path], None], *, anew
     return None
 
 
-def write_entry(
-    directory: Path,
-    table: Arrays,
-    facts: Facts,
-    records: int,
-    chunks: Iterator[tuple[Int16[np.ndarray, "m 12 t"], Int[np.ndarray, "m 12"], float]],
-) -> None:
+def write_entry(directory: Path, table: Arrays, facts: Facts, records: int, chunks: Iterator[Chunk]) -> None:
     """Write one entry, streaming the signals, so that memory stays bounded whatever the cohort's size."""
     missing: list[np.ndarray] = []
     # written in sequence and not through a memory map: a full disk is then an error, and not a crash of the process

@@ -104,10 +104,7 @@ def _in_chunk(
     for extreme in (microvolts.max(axis=2), microvolts.min(axis=2)):
         far = (np.abs(extreme.astype(np.int32)) >= SATURATED_MICROVOLTS) & ~flat
         for record, lead in np.argwhere(far):
-            at_extreme = microvolts[record, lead] == extreme[record, lead]
-            if np.count_nonzero(at_extreme) < SATURATED_SECONDS * rate:
-                continue
-            seconds = longest_run(at_extreme) / rate
+            seconds = longest_run(microvolts[record, lead] == extreme[record, lead]) / rate
             if seconds >= SATURATED_SECONDS:
                 detail = f"held at {extreme[record, lead] / 1000:+.2f} mV for {seconds:.2f} s"
                 yield Oddity("saturated", int(ids[record]), LEADS[lead], detail)

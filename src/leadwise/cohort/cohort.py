@@ -28,16 +28,11 @@ from leadwise.notebook import html_table
 Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
 """Records of a view: a slice, positions, or a mask over all of them."""
 
-QUALITY_FLAGS = (
-    "baseline_drift",
-    "static_noise",
-    "burst_noise",
-    "electrodes_problems",
-    "extra_beats",
-    "pacemaker",
-)
+QUALITY_FLAGS = ("baseline_drift", "static_noise", "burst_noise", "electrodes_problems", "extra_beats", "pacemaker")
 
-ARRAYS = ("ids", "patients", "folds", "age", "sex", "quality", "missing", "_signals", "_labels")
+TOLD = ("ids", "patients", "folds", "age", "sex", "quality")
+"""What a view tells of each record, sealed or not."""
+ARRAYS = (*TOLD, "missing", "_signals", "_labels")
 """Fields of a cohort with one entry a record."""
 
 
@@ -136,8 +131,7 @@ class Cohort:
     def of(cls, records: "Records", microvolts: Int[np.ndarray, "n 12 t"] | None = None) -> "Cohort":
         """Some records as a cohort of their own, without a cache, with other signals if given."""
         cohort = records.cohort
-        names = ("ids", "patients", "folds", "age", "sex", "quality", "missing")
-        arrays = {name: getattr(cohort, name)[records.rows] for name in names}
+        arrays = {name: getattr(cohort, name)[records.rows] for name in (*TOLD, "missing")}
         table = table_sha256(arrays["ids"], arrays["patients"], arrays["folds"])
         return replace(
             cohort,
@@ -250,19 +244,25 @@ class Cohort:
 
     def _repr_html_(self) -> str:
         """The number of records and patients of each role."""
-        roles = [self.role(role) for role in self.roles.folds if role in self]
-        rows = [
-            (
-                each.role,
-                ", ".join(map(str, self.roles.folds[each.role])),
-                f"{len(each):,}",
-                f"{len(np.unique(each.patients)):,}",
-                "sealed" if each.sealed else "",
-            )
-            for each in roles
-        ]
+        rows = []
+        for role, folds in self.roles.folds.items():
+            if role in self:
+                records = self.role(role)
+                counts = f"{len(records):,}", f"{len(np.unique(records.patients)):,}"
+                rows.append((role, ", ".join(map(str, folds)), *counts, "sealed" if records.sealed else ""))
         caption = f"{repr(self)[1:-1]}, {self.sampling_rate:g} Hz"
         return html_table(caption, ("role", "folds", "records", "patients", ""), rows)
+
+
+class _Column:
+    """A field of a cohort, for the records of a view."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, records: "Records", _: type) -> np.ndarray:
+        values: np.ndarray = getattr(records.cohort, self.name)
+        return values[records.rows]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,6 +274,7 @@ class Records:
     """Positions in the cohort."""
     name: str
     """Name of the selection, for messages."""
+    ids, patients, folds, age, sex, quality = (_Column(name) for name in TOLD)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", frozen(np.asarray(self.rows)))
@@ -283,34 +284,10 @@ class Records:
         return type(self), (self.cohort, self.rows, self.name)
 
     @property
-    def ids(self) -> Int[np.ndarray, " n"]:
-        return self.cohort.ids[self.rows]
-
-    @property
-    def patients(self) -> Int[np.ndarray, " n"]:
-        return self.cohort.patients[self.rows]
-
-    @property
-    def folds(self) -> Int[np.ndarray, " n"]:
-        return self.cohort.folds[self.rows]
-
-    @property
     def role(self) -> str:
         """The role that all these records have; empty if they have several or none."""
         roles = {role for role, folds in self.cohort.roles.folds.items() if np.isin(folds, self.folds).any()}
         return roles.pop() if len(roles) == 1 else ""
-
-    @property
-    def age(self) -> Float[np.ndarray, " n"]:
-        return self.cohort.age[self.rows]
-
-    @property
-    def sex(self) -> Int[np.ndarray, " n"]:
-        return self.cohort.sex[self.rows]
-
-    @property
-    def quality(self) -> Bool[np.ndarray, "n 6"]:
-        return self.cohort.quality[self.rows]
 
     @property
     def available(self) -> Bool[np.ndarray, "n 12"]:

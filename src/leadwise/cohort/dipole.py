@@ -13,26 +13,19 @@ from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Float32, Int, Int16
+from numpy.random import Generator
 
-from leadwise.cohort.conditions import CONDITIONS, WALLS
+from leadwise.cohort.conditions import CONDITIONS, LEAD_FIELD, WALLS
 from leadwise.leads import LIMB_FROM_I_AND_II
+
+PerRecord = Float[np.ndarray, "n"]
+Time = Float32[np.ndarray, "t"]
+Moment = Float[np.ndarray, "n 1"] | float
 
 SAMPLING_RATE = 100
 SAMPLES = 1000
 
-# a row for each of WALLS; columns: x, y, z of the depolarisation dipole, its moment, its width, size of the recovery
-_WALL_TABLE = np.array(
-    [
-        [-0.18, -0.06, -0.12, -0.024, 0.008, 0.04],
-        [+0.40, +0.12, -0.28, -0.012, 0.008, 0.20],
-        [+0.86, +0.23, +0.14, -0.001, 0.009, 0.12],
-        [+0.27, -0.27, +0.13, +0.006, 0.009, 0.03],
-        [+0.12, +0.46, +0.06, -0.003, 0.009, 0.08],
-        [+0.18, +0.08, +0.80, +0.010, 0.009, 0.02],
-        [-0.27, +0.00, +0.32, +0.022, 0.008, 0.00],
-        [-0.26, +0.04, -0.24, +0.002, 0.010, 0.08],
-    ]
-)
+_WALL_TABLE = np.array(list(WALLS.values()))
 _WALL_DIPOLE = _WALL_TABLE[:, :3]
 _WALL_OUTWARD = _WALL_DIPOLE / np.linalg.norm(_WALL_DIPOLE, axis=1, keepdims=True)
 _WALL_MOMENT, _WALL_WIDTH, _WALL_RECOVERY = _WALL_TABLE[:, 3:].T
@@ -41,20 +34,7 @@ _ATRIA_DIPOLE = np.array([[0.025, 0.080, -0.035], [0.065, 0.055, 0.045]])  # rig
 _ATRIA_MOMENT = np.array([-0.165, -0.135])
 _ATRIA_WIDTH = 0.020
 
-# Dower's lead field of I, II, V1 … V6 (Dower, Machado and Osborne, Clin Cardiol 1980). Its x in lead I is 0.632; a
-# fifth more brings lead I to the amplitude that it has beside the chest leads in people.
-_DOWER = np.array(
-    [
-        [0.760, -0.235, 0.059],
-        [0.235, 1.066, -0.132],
-        [-0.515, 0.157, -0.917],
-        [0.044, 0.164, -1.387],
-        [0.882, 0.098, -1.277],
-        [1.213, 0.127, -0.601],
-        [1.125, 0.127, -0.086],
-        [0.831, 0.076, 0.230],
-    ]
-)
+_DOWER = np.array(list(LEAD_FIELD.values()))
 # against Wilson's central terminal RA + LA + LL = 0, so I = LA − RA and II = LL − RA give the limb electrodes
 _LIMB_FIELD = np.array([[-1, -1], [2, -1], [-1, 2]]) / 3 @ _DOWER[:2]
 _CHEST_FIELD = _DOWER[2:]
@@ -63,14 +43,14 @@ _PROXIMITY = 0.35
 """Factor by which a chest electrode's wall, right under it, is louder than a distant dipole would be."""
 
 
-def _by_wall(effect: str) -> Float[np.ndarray, "conditions walls"]:
-    return np.array([[getattr(c, effect).get(wall, 0.0) for wall in WALLS] for c in CONDITIONS.values()])
-
-
-_EFFECT = {effect: _by_wall(effect) for effect in ("voltage", "delay", "widening", "recovery", "injury")}
-_ATRIA_EFFECT = np.array([condition.atria for condition in CONDITIONS.values()])
-_CONDUCTION_EFFECT = np.array([condition.conduction for condition in CONDITIONS.values()])
-_RECOVERY_TIME_EFFECT = np.array([condition.recovery_time for condition in CONDITIONS.values()])
+_EFFECT = {
+    effect: np.array([[getattr(c, effect).get(wall, 0.0) for wall in WALLS] for c in CONDITIONS.values()])
+    for effect in ("voltage", "delay", "widening", "recovery", "injury")
+}
+_EFFECT |= {
+    effect: np.array([getattr(condition, effect) for condition in CONDITIONS.values()])
+    for effect in ("atria", "conduction", "recovery_time")
+}
 
 
 @dataclass(frozen=True)
@@ -83,17 +63,14 @@ class Hearts:
     recovery: Float[np.ndarray, "n 8"]
     injury: Float[np.ndarray, "n 8"]
     atria: Float[np.ndarray, "n 2"]
-    conduction: Float[np.ndarray, "n"]
-    recovery_time: Float[np.ndarray, "n"]
+    conduction: PerRecord
+    recovery_time: PerRecord
     rotation: Float[np.ndarray, "n 3 3"]
     electrodes: Float[np.ndarray, "n 9 3"]
 
 
 def make_hearts(
-    severity: Float[np.ndarray, "n conditions"],
-    age: Float[np.ndarray, "n"],
-    female: Float[np.ndarray, "n"],
-    rng: np.random.Generator,
+    severity: Float[np.ndarray, "n conditions"], age: PerRecord, female: PerRecord, rng: Generator
 ) -> Hearts:
     """Hearts that differ as healthy ones do, changed by each of `CONDITIONS` in proportion to its severity.
 
@@ -102,12 +79,8 @@ def make_hearts(
     """
     n = len(severity)
     change = {name: severity @ effect for name, effect in _EFFECT.items()}
-    size = (
-        0.97
-        * _lognormal(rng, 0.20, (n, 1))
-        * (1 - 0.12 * female[:, None])
-        * (1 + 0.004 * (50 - age[:, None]).clip(-25, 30))
-    )
+    size = 0.97 * _lognormal(rng, 0.20, (n, 1)) * (1 - 0.12 * female[:, None])
+    size *= 1 + 0.004 * (50 - age[:, None]).clip(-25, 30)
     young_man = (1 - female) * ((50 - age) / 30).clip(0, 1)
     early_repolarisation = np.outer(0.01 + 0.06 * young_man * rng.random(n), [1.0, 2.0, 0.8, 0, 0.3, 0, 0, 0])
     return Hearts(
@@ -116,9 +89,9 @@ def make_hearts(
         width=_WALL_WIDTH * _lognormal(rng, 0.08, (n, 1)) * (1 + change["widening"]),
         recovery=_lognormal(rng, 0.25, (n, 1)) * _lognormal(rng, 0.25, (n, 8)) * (1 + change["recovery"]),
         injury=early_repolarisation + 0.010 * rng.standard_normal((n, 8)) + change["injury"],
-        atria=_lognormal(rng, 0.25, (n, 2)) * (1 + severity @ _ATRIA_EFFECT),
-        conduction=0.015 * rng.standard_normal(n) + severity @ _CONDUCTION_EFFECT,
-        recovery_time=_lognormal(rng, 0.04, n) * (1 + severity @ _RECOVERY_TIME_EFFECT),
+        atria=_lognormal(rng, 0.25, (n, 2)) * (1 + change["atria"]),
+        conduction=0.015 * rng.standard_normal(n) + change["conduction"],
+        recovery_time=_lognormal(rng, 0.04, n) * (1 + change["recovery_time"]),
         # hearts lie flatter with age: the axis turns to the left
         rotation=_turn(np.radians(18 * rng.standard_normal(n) - 0.4 * (age - 55)), 0, 1)
         @ _turn(np.radians(11 * rng.standard_normal(n)), 0, 2),
@@ -126,7 +99,7 @@ def make_hearts(
     )
 
 
-def _electrode_field(n: int, rng: np.random.Generator) -> Float[np.ndarray, "n 9 3"]:
+def _electrode_field(n: int, rng: Generator) -> Float[np.ndarray, "n 9 3"]:
     """Lead vectors of the nine electrodes: Dower's, on torsos and at chest positions that vary."""
     limb = _LIMB_FIELD + 0.04 * rng.standard_normal((n, 3, 3))
     limb -= limb.mean(1, keepdims=True)
@@ -139,7 +112,7 @@ def _electrode_field(n: int, rng: np.random.Generator) -> Float[np.ndarray, "n 9
     return np.concatenate([limb, chest * _lognormal(rng, 0.15, (n, 1, 1))], axis=1)
 
 
-def frontal_axis(hearts: Hearts) -> Float[np.ndarray, "n"]:
+def frontal_axis(hearts: Hearts) -> PerRecord:
     """The QRS axis in degrees, 0 towards lead I and 90 towards aVF, from the area of each wall's wave."""
     area = hearts.voltage * hearts.width
     vector = np.einsum("nw,wi,nji->nj", area, _WALL_DIPOLE, hearts.rotation)
@@ -152,11 +125,11 @@ def frontal_axis(hearts: Hearts) -> Float[np.ndarray, "n"]:
 class Recordings:
     """The circumstances of n recordings: rhythm, breathing, and what disturbs each electrode."""
 
-    heart_rate: Float[np.ndarray, "n"]
+    heart_rate: PerRecord
     """Beats a minute."""
-    irregularity: Float[np.ndarray, "n"]
+    irregularity: PerRecord
     """Relative standard deviation of the time between beats."""
-    fibrillation: Float[np.ndarray, "n"]
+    fibrillation: PerRecord
     """1 where the atria fibrillate: no P wave, a fine flicker instead."""
     muscle: Float[np.ndarray, "n 9"]
     """Standard deviation of muscle noise at each electrode, mV."""
@@ -174,7 +147,7 @@ def take(arrays: Rows, rows: Int[np.ndarray, "m"]) -> Rows:
     return type(arrays)(**{part.name: getattr(arrays, part.name)[rows] for part in fields(arrays)})
 
 
-def record(hearts: Hearts, recordings: Recordings, rng: np.random.Generator) -> Int16[np.ndarray, "n 12 t"]:
+def record(hearts: Hearts, recordings: Recordings, rng: Generator) -> Int16[np.ndarray, "n 12 t"]:
     """Ten seconds of twelve leads in microvolts.
 
     Electrode e reads Σ_s a_es · w_s(t), the waves w_s of the sources (walls, injury and recovery, atria) weighted by
@@ -217,16 +190,13 @@ def _view(hearts: Hearts, rotation: Float[np.ndarray, "n 3 3"]) -> Float32[np.nd
     return np.concatenate([walls, injury[..., None], recovery[..., None], atria], axis=2).astype(np.float32)
 
 
-def _waves(
-    hearts: Hearts, recordings: Recordings, time: Float32[np.ndarray, "t"], rng: np.random.Generator
-) -> Float32[np.ndarray, "n 12 t"]:
+def _waves(hearts: Hearts, recordings: Recordings, time: Time, rng: Generator) -> Float32[np.ndarray, "n 12 t"]:
     """Course of each source over the recording: one Gaussian a beat, lopsided for the ST segment and the T wave."""
     n = len(recordings.heart_rate)
     mean_interval = 60 / recordings.heart_rate
     beats = int(np.ceil(12.5 / mean_interval.min() / 0.6)) + 2
-    interval = mean_interval[:, None] * np.clip(
-        1 + recordings.irregularity[:, None] * rng.standard_normal((n, beats)), 0.6, 1.6
-    )
+    interval = 1 + recordings.irregularity[:, None] * rng.standard_normal((n, beats))
+    interval = mean_interval[:, None] * interval.clip(0.6, 1.6)
     peak = np.cumsum(interval, axis=1) - interval[:, :1] * (1 + rng.random((n, 1)))
     # index of the last R peak at or before each sample
     last = np.zeros((n, len(time)), dtype=np.intp)
@@ -262,9 +232,7 @@ def _waves(
     return waves
 
 
-def _noise(
-    recordings: Recordings, time: Float32[np.ndarray, "t"], rng: np.random.Generator
-) -> Float32[np.ndarray, "n 9 t"]:
+def _noise(recordings: Recordings, time: Time, rng: Generator) -> Float32[np.ndarray, "n 9 t"]:
     """Muscle noise, a burst, baseline wander and mains hum, independent at each electrode."""
     n = len(recordings.heart_rate)
     start = 8 * rng.random((n, 1))
@@ -285,10 +253,7 @@ def _noise(
 
 
 def _bump(
-    time: Float32[np.ndarray, "n t"],
-    moment: Float[np.ndarray, "n 1"] | float,
-    width: Float[np.ndarray, "n 1"] | float,
-    width_after: float | None = None,
+    time: Float32[np.ndarray, "n t"], moment: Moment, width: Moment, width_after: float | None = None
 ) -> Float32[np.ndarray, "n t"]:
     """exp(−((t − moment) / width)² / 2), with another width after the moment where one is given."""
     offset = time - np.asarray(moment, dtype=np.float32)
@@ -297,20 +262,18 @@ def _bump(
     return np.exp(-0.5 * (offset / np.asarray(width, dtype=np.float32)) ** 2)
 
 
-def _sine(
-    frequency: Float[np.ndarray, "n"], rng: np.random.Generator, time: Float32[np.ndarray, "t"]
-) -> Float32[np.ndarray, "n t"]:
+def _sine(frequency: PerRecord, rng: Generator, time: Time) -> Float32[np.ndarray, "n t"]:
     """A sine of each frequency with a random phase."""
     phase = 2 * np.pi * rng.random(len(frequency))
     return np.sin(2 * np.pi * frequency[:, None] * time + phase[:, None]).astype(np.float32)
 
 
-def _lognormal(rng: np.random.Generator, sigma: float, shape: int | tuple[int, ...]) -> Float[np.ndarray, "..."]:
+def _lognormal(rng: Generator, sigma: float, shape: int | tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """Factors around 1."""
     return np.exp(sigma * rng.standard_normal(shape))
 
 
-def _turn(angle: Float[np.ndarray, "n"], i: int, j: int) -> Float[np.ndarray, "n 3 3"]:
+def _turn(angle: PerRecord, i: int, j: int) -> Float[np.ndarray, "n 3 3"]:
     """Rotation matrices that turn axis i towards axis j."""
     turn = np.tile(np.eye(3), (len(angle), 1, 1))
     turn[:, i, i] = turn[:, j, j] = np.cos(angle)

@@ -39,12 +39,10 @@ AGAIN = "run the same command again to continue"
 def fetch_ptbxl(directory: str | Path, source: str = PTBXL_URL, connections: int = 8) -> int:
     """Download the 100 Hz part of PTB-XL v1.0.3 (about 43,600 files, 0.5 GB) into ``directory``.
 
-    Files that are there with the listed SHA-256 are not fetched again, and partial ones (``NAME.part``) are continued,
-    so an interrupted download is resumed by calling again. A file appears under its own name only once it is whole and
-    its checksum right. The checksum list itself is always fetched, and kept beside the files.
+    A file appears under its own name only once it is whole and its checksum right. Calling again fetches only what is
+    missing, and continues partial files (``NAME.part``). The checksum list itself is always fetched, and kept.
 
-    Returns how many files were downloaded, the list not counted: 0 when everything was there already. A `FetchError`
-    says which file, what happened, and what to do; the other connections stop, and what is done is kept.
+    Returns how many files were downloaded, the list not counted. After a `FetchError` what is done is kept.
     """
     directory, address = Path(directory), source.rstrip("/") + "/"
     stop = Event()

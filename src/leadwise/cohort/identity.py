@@ -1,8 +1,10 @@
 """Identity of a cohort: PTB-XL, by the content of its folds; synthetic, by our generator's mark; or neither."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,31 +15,11 @@ HELD_OUT = 8
 
 PTBXL, SYNTHETIC, OTHER = "ptbxl", "synthetic", "other"
 
-_SIZES = {
-    1: (2175, 1878),
-    2: (2181, 1849),
-    3: (2192, 1887),
-    4: (2174, 1883),
-    5: (2174, 1890),
-    6: (2173, 1884),
-    7: (2176, 1871),
-    8: (2173, 1881),
-    9: (2183, 1942),
-    10: (2198, 1904),
-}
+with Path(__file__).with_name("ptbxl_folds.csv").open() as _file:
+    _FOLDS = {int(row["fold"]): row for row in csv.DictReader(_file)}
+_SIZES = {fold: (int(row["records"]), int(row["patients"])) for fold, row in _FOLDS.items()}
 """Records and patients of each fold of PTB-XL v1.0.3."""
-
-_FINGERPRINTS = {
-    1: "210861f2b4395eb5727f17e2485b2c5b67e328769db5ad4a1d8d2982a17c679b",
-    2: "5870b17bf56fc23912228adeb6f5a6e2da64ccdf97809b3433ca6721702fde61",
-    3: "21ffc671f658ed00d29baf903a7171b65aa5f68e79863770464284453a6c1c3f",
-    4: "918b26308374ae12518f13f2ed686eab50a4bf34481caa835c1552e264b7b087",
-    5: "d9d3576213d276306055cb0f01cc63674464fb692cb86cec754586bd5754a67a",
-    6: "7d8c96b78ff47a9c015f22bd9fd2c9343c54e19dedbc892f166677a8c37fc397",
-    7: "1214823457721b7e5fc869793d3ba54bb925fe3b0f21c5a5c30966ec53564041",
-    9: "b9f27d721e1293e6fb5f151edb336b58f7f1ce7f5d44f70ab7935232f4b5d340",
-    10: "8e8ccbc69ce84ac6c060c7bac59f04ea0935f6a40cbf60bbdbb961f84b76b3b2",
-}
+_FINGERPRINTS = {fold: row["sha256"] for fold, row in _FOLDS.items() if row["sha256"]}
 """`Records.fingerprint` of each fold of PTB-XL v1.0.3 at 100 Hz. That of the held-out fold is not known to those who
 write this; it goes by its numbers of records and patients."""
 
@@ -61,11 +43,8 @@ class Identity:
         cls, sizes: Mapping[int, tuple[int, int]], fingerprints: Mapping[int, str], generator: str | None
     ) -> "Identity":
         """The identity of folds with these numbers of records and patients, and these fingerprints."""
-        published = all(
-            sizes[fold] == _SIZES.get(fold) and fingerprint == _FINGERPRINTS.get(fold, fingerprint)
-            for fold, fingerprint in fingerprints.items()
-        )
-        kind = PTBXL if published else SYNTHETIC if generator else OTHER
+        alike = (_FINGERPRINTS.get(fold, fingerprint) == fingerprint for fold, fingerprint in fingerprints.items())
+        kind = PTBXL if ptbxl_version(sizes) and all(alike) else SYNTHETIC if generator else OTHER
         folds = {str(fold): fingerprint for fold, fingerprint in fingerprints.items()}
         return cls(kind, generator if kind == SYNTHETIC else None, folds)
 
@@ -102,9 +81,8 @@ class Identity:
     def differs_from(self, other: "Identity") -> bool:
         """True if these cannot be two parts of one cohort."""
         common = self.folds.keys() & other.folds.keys()
-        return (self.kind, self.generator) != (other.kind, other.generator) or any(
-            self.folds[fold] != other.folds[fold] for fold in common
-        )
+        made_alike = (self.kind, self.generator) == (other.kind, other.generator)
+        return not made_alike or any(self.folds[fold] != other.folds[fold] for fold in common)
 
 
 def fingerprint(label_names: Sequence[str], arrays: Mapping[str, np.ndarray], rows: Int[np.ndarray, " m"]) -> str:
@@ -126,10 +104,8 @@ def fold_fingerprints(label_names: Sequence[str], arrays: Mapping[str, np.ndarra
 
 def fold_sizes(patients: Int[np.ndarray, " n"], folds: Int[np.ndarray, " n"]) -> dict[int, tuple[int, int]]:
     """Number of records and of patients of each fold that is there."""
-    return {
-        fold: (int((folds == fold).sum()), len(np.unique(patients[folds == fold])))
-        for fold in np.unique(folds).tolist()
-    }
+    of_fold = {fold: patients[folds == fold] for fold in np.unique(folds).tolist()}
+    return {fold: (len(those), len(np.unique(those))) for fold, those in of_fold.items()}
 
 
 def ptbxl_version(sizes: Mapping[int, tuple[int, int]]) -> str | None:

@@ -58,8 +58,9 @@ def plot_ecg(record: Records, observed: LeadSet = ALL_LEADS, ax: "Axes | None" =
         figure = plt.figure(figsize=(width / 25.4, height / 25.4))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     _draw_paper(ax, width, height)
+    pulse = np.array([[0, 1, 1, 6, 6, 7], [0, 0, 1, 1, 0, 0]])  # the calibration pulse: 1 mV for 0.2 s
     for baseline, strip in zip(baselines, strips, strict=True):
-        _draw_pulse(ax, baseline)
+        ax.plot(_MARGIN_MM + pulse[0], baseline + pulse[1] * _MM_PER_MILLIVOLT, color=_INK, linewidth=0.8)
         for name, part in strip.items():
             x = _MARGIN_MM + _PULSE_MM + part / record.sampling_rate * _MM_PER_SECOND
             _draw_lead(ax, name, name in observed, x, baseline, waves[LEADS.index(name), part])
@@ -75,12 +76,6 @@ def _draw_paper(ax: "Axes", width: float, height: float) -> None:
     for step, colour, line in ((1, _FINE, 0.3), (5, _COARSE, 0.5)):
         ax.vlines(np.arange(0, width + 1e-9, step), 0, height, colors=colour, linewidths=line, zorder=0)
         ax.hlines(np.arange(0, height + 1e-9, step), 0, width, colors=colour, linewidths=line, zorder=0)
-
-
-def _draw_pulse(ax: "Axes", baseline: float) -> None:
-    """The calibration pulse: 1 mV for 0.2 s."""
-    x = _MARGIN_MM + np.array([0, 1, 1, 6, 6, 7])
-    ax.plot(x, baseline + np.array([0, 0, 1, 1, 0, 0]) * _MM_PER_MILLIVOLT, color=_INK, linewidth=0.8)
 
 
 def _draw_lead(

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int16
 
-from leadwise.cohort.cache import Arrays, Facts, cache_homes, keep, open_entry, write_entry
-from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort, table_sha256
+from leadwise.cohort.cache import Arrays, Chunk, Facts, cache_homes, keep, open_entry, write_entry
+from leadwise.cohort.cohort import ARRAYS, QUALITY_FLAGS, TOLD, Cohort, table_sha256
 from leadwise.cohort.contract import register_cohort
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
 from leadwise.cohort.waveforms import read_waveforms
@@ -27,7 +28,7 @@ READER_VERSION = 2
 """Part of the cache key: bump it whenever the reader would give other arrays for the same files."""
 
 MARK = "leadwise-synthetic.json"
-"""A file of a tree whose recordings a program made up."""
+"""What a program that makes recordings up leaves in the tree, so that nobody takes them for real ones."""
 
 SAMPLING_RATE = 100
 """To which recordings of records500 are brought."""
@@ -46,15 +47,8 @@ _ROWS_OF_1_0_1 = 21_837
 def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool = False) -> Cohort:
     """Open a PTB-XL tree, or any tree in its layout, as a cohort; from the cache when nothing changed.
 
-    Parameters
-    ----------
-    directory
-        Holds ``ptbxl_database.csv``, ``scp_statements.csv`` and ``records100/`` or, failing that, ``records500/``,
-        whose recordings are then resampled to 100 Hz.
-    roles
-        What each fold is for.
-    anew
-        Read and verify every record even if the cache has them.
+    The tree holds ``ptbxl_database.csv``, ``scp_statements.csv`` and ``records100/`` or, failing that, ``records500/``,
+    whose recordings are then resampled to 100 Hz. ``anew`` reads and verifies every record even if the cache has them.
     """
     tree = _Tree.find(Path(directory))
     homes, key = list(cache_homes(tree.root)), tree.cache_key()
@@ -72,19 +66,12 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
     if kept is None:
         raise CohortError(f"The cache of {tree.root} vanished while it was opened; run the command again.")
     arrays, facts = kept
+    columns: dict[str, Any] = {name: arrays[name.strip("_")] for name in ARRAYS}
     return Cohort(
         source=str(directory),
-        ids=arrays["ids"],
-        patients=arrays["patients"],
-        folds=arrays["folds"],
-        age=arrays["age"],
-        sex=arrays["sex"],
-        quality=arrays["quality"],
-        missing=arrays["missing"],
+        **columns,
         label_names=tuple(facts["label_names"]),
         sampling_rate=facts["sampling_rate"],
-        _signals=arrays["signals"],
-        _labels=arrays["labels"],
         roles=roles,
         cache=entry,
         generator=facts["generator"],
@@ -114,11 +101,6 @@ class _Tree:
     """``records100``, or ``records500`` where only that is there."""
     path_column: str
 
-    @property
-    def mark(self) -> Path:
-        """File that a program leaves in a tree that it makes up, so that nobody takes the recordings for real."""
-        return self.root / MARK
-
     @classmethod
     def find(cls, root: Path) -> "_Tree":
         if not root.is_dir():
@@ -141,7 +123,7 @@ class _Tree:
         reading them; a file that is changed in place goes unnoticed until ``leadwise data check``."""
         folders = [self.records, *sorted(path for path in self.records.iterdir() if path.is_dir())]
         times = [(path.name, path.stat().st_mtime_ns) for path in folders]
-        marked = file_sha256(self.mark) if self.mark.exists() else None
+        marked = file_sha256(mark) if (mark := self.root / MARK).exists() else None
         sources = [READER_VERSION, file_sha256(self.database), file_sha256(self.statements), marked, times]
         return sha256(json.dumps(sources).encode()).hexdigest()[:32]
 
@@ -159,8 +141,8 @@ def _without_cache(write: Callable[[Path], None]) -> tuple[Arrays, Facts] | None
         ) from None
 
 
-def _signals(tree: _Tree, paths: list[Path]) -> Iterator[tuple[Int16[np.ndarray, "m 12 t"], np.ndarray, float]]:
-    """Chunks of (microvolts, missing counts, sampling rate), verified and, where need be, resampled."""
+def _signals(tree: _Tree, paths: list[Path]) -> Iterator[Chunk]:
+    """The recordings, verified and, where need be, resampled."""
     if tree.resamples:
         message = f"{tree.root} has only 500 Hz recordings; they are resampled to {SAMPLING_RATE} Hz."
         warnings.warn(message, LeadwiseWarning, stacklevel=5)
@@ -205,7 +187,7 @@ def _read_table(tree: _Tree) -> tuple[Arrays, Facts, list[Path]]:
             parsed = _parse_row(row, class_of, tree.path_column)
         except ValueError as error:
             raise CohortError(f"{tree.database}, line {line} (ecg_id {row['ecg_id']!r}): {error}") from None
-        for column, value in (("ecg_id", parsed.ecg_id), (tree.path_column, parsed.path)):
+        for column, value in (("ecg_id", parsed["ids"]), (tree.path_column, parsed["path"])):
             first = first_line.setdefault((column, value), line)
             if first != line:
                 raise CohortError(
@@ -213,32 +195,13 @@ def _read_table(tree: _Tree) -> tuple[Arrays, Facts, list[Path]]:
                     "each record must appear once."
                 )
         rows.append(parsed)
-    table = {
-        "ids": np.array([row.ecg_id for row in rows]),
-        "patients": np.array([row.patient for row in rows]),
-        "folds": np.array([row.fold for row in rows]),
-        "age": np.array([row.age for row in rows]),
-        "sex": np.array([row.sex for row in rows]),
-        "quality": np.array([row.quality for row in rows]),
-        "labels": np.array([[name in row.classes for name in label_names] for row in rows]),
-    }
-    facts = {"label_names": label_names, "generator": _generator(tree.mark)}
-    return table, facts, [tree.root / row.path for row in rows]
+    table = {name: np.array([row[name] for row in rows]) for name in TOLD}
+    table["labels"] = np.array([[name in row["classes"] for name in label_names] for row in rows])
+    facts = {"label_names": label_names, "generator": _generator(tree.root / MARK)}
+    return table, facts, [tree.root / row["path"] for row in rows]
 
 
-@dataclass(frozen=True)
-class _Row:
-    ecg_id: int
-    patient: int
-    fold: int
-    age: float
-    sex: int
-    quality: list[bool]
-    classes: set[str | None]
-    path: str
-
-
-def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column: str) -> _Row:
+def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column: str) -> dict[str, Any]:
     """One row of the table; raises ValueError with a sentence that the caller completes with file and line."""
     if "." in row["ecg_id"]:  # patients have a decimal point in PTB-XL's own table, records have none
         raise ValueError(f"ecg_id {_shown(row['ecg_id'])} is not a whole number; write it without a decimal point.")
@@ -256,17 +219,17 @@ def _parse_row(row: dict[str, str], class_of: dict[str, str | None], path_column
     path = PurePosixPath(row[path_column].strip())
     if path.is_absolute() or ".." in path.parts or not path.name or not str(path).isprintable():
         raise ValueError(f"{path_column} {_shown(row[path_column])} is not a path inside the tree.")
-    return _Row(
-        ecg_id=_whole_number(row, "ecg_id"),
-        patient=_whole_number(row, "patient_id"),
-        fold=fold,
-        age=_age(row["age"]),
-        sex=int(float(row["sex"])) if row["sex"].strip() else -1,
-        quality=[bool(row[flag].strip()) for flag in QUALITY_FLAGS],
+    return {
+        "ids": _whole_number(row, "ecg_id"),
+        "patients": _whole_number(row, "patient_id"),
+        "folds": fold,
+        "age": _age(row["age"]),
+        "sex": int(float(row["sex"])) if row["sex"].strip() else -1,
+        "quality": [bool(row[flag].strip()) for flag in QUALITY_FLAGS],
         # any likelihood counts, 0 included: only so do the published counts come out
-        classes={class_of[code] for code in codes},
-        path=str(path),
-    )
+        "classes": {class_of[code] for code in codes},
+        "path": str(path),
+    }
 
 
 def _generator(mark: Path) -> str | None:

@@ -72,9 +72,7 @@ class Roles:
         role_of_fold = {fold: role for role, folds in self.folds.items() for fold in folds}
         pairs = np.unique(np.stack([patients, folds], axis=1), axis=0)
         seen: dict[int, tuple[str, int]] = {}
-        for patient, fold in pairs.tolist():
-            if fold not in role_of_fold:
-                continue
+        for patient, fold in pairs[np.isin(pairs[:, 1], list(role_of_fold))].tolist():
             role = role_of_fold[fold]
             first_role, first_fold = seen.setdefault(patient, (role, fold))
             if first_role != role:

@@ -3,6 +3,7 @@
 The signals come from `leadwise.cohort.dipole`; here stand the patients, their labels and the files.
 """
 
+import csv
 import fcntl
 import json
 import os
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import platformdirs
 from jaxtyping import Float, Int, Int16
+from numpy.random import Generator
 
-from leadwise.cohort.cohort import Cohort
+from leadwise.cohort.cohort import QUALITY_FLAGS, Cohort
 from leadwise.cohort.conditions import CONDITIONS
 from leadwise.cohort.contract import register_cohort
 from leadwise.cohort.dipole import SAMPLES, SAMPLING_RATE, Recordings, frontal_axis, make_hearts, record, take
@@ -44,78 +46,21 @@ _DRAFT = ".leadwise-draft-"
 _PARTS = (MARK, "records100", "scp_statements.csv", "ptbxl_database.csv")
 """Files in the directory of a cohort, in the order in which they appear there."""
 
-_COMBINATIONS = {
-    "NORM": 0.417,
-    "MI": 0.117,
-    "STTC": 0.109,
-    "CD": 0.077,
-    "CD MI": 0.060,
-    "HYP STTC": 0.038,
-    "MI STTC": 0.028,
-    "HYP": 0.023,
-    "CD STTC": 0.022,
-    "": 0.019,
-    "CD NORM": 0.019,
-    "HYP MI STTC": 0.016,
-    "CD HYP": 0.014,
-    "CD MI STTC": 0.011,
-    "CD HYP STTC": 0.010,
-    "HYP MI": 0.009,
-    "CD HYP MI STTC": 0.006,
-    "CD HYP MI": 0.005,
-}
+_DATA = Path(__file__).parent
+with (_DATA / "synthetic_classes.csv").open() as _file:
+    _COMBINATIONS = {row["superclasses"]: float(row["share"]) for row in csv.DictReader(_file)}
 """Superclasses of a patient and how often they come together, about as in PTB-XL."""
 
+with (_DATA / "synthetic_codes.csv").open() as _file:
+    _STATEMENTS = {row["code"]: row for row in csv.DictReader(_file)}
 _CODES = {
-    "CD": {"LAFB": 27, "IRBBB": 19, "IVCD": 13, "1AVB": 12, "CRBBB": 12, "CLBBB": 12, "LPFB": 3, "ILBBB": 2},
-    "HYP": {"LVH": 78, "LAO/LAE": 12, "RVH": 7, "RAO/RAE": 3},
-    "MI": {"IMI": 40, "ASMI": 34, "ILMI": 9, "AMI": 7, "ALMI": 5, "LMI": 3, "PMI": 2},
-    "STTC": {"NDT": 31, "ISC_": 22, "NST_": 14, "ISCAL": 12, "ISCIN": 6, "ISCLA": 5, "ISCAS": 4, "DIG": 3, "LNGQT": 3},
+    name: {code: float(row["weight"]) for code, row in _STATEMENTS.items() if row["superclass"] == name}
+    for name in ("CD", "HYP", "MI", "STTC")
 }
 """Weights of the SCP-ECG codes that stand for a superclass."""
 
 _BESIDE_NORMAL = {"IRBBB": 7, "1AVB": 2, "LAFB": 1}
 """Conduction disturbances that are found in hearts called normal."""
-
-_DESCRIPTIONS = {
-    "NORM": "normal ECG",
-    "IMI": "inferior myocardial infarction",
-    "ASMI": "anteroseptal myocardial infarction",
-    "ILMI": "inferolateral myocardial infarction",
-    "AMI": "anterior myocardial infarction",
-    "ALMI": "anterolateral myocardial infarction",
-    "LMI": "lateral myocardial infarction",
-    "PMI": "posterior myocardial infarction",
-    "LAFB": "left anterior fascicular block",
-    "IRBBB": "incomplete right bundle branch block",
-    "IVCD": "non-specific intraventricular conduction disturbance",
-    "1AVB": "first degree AV block",
-    "CRBBB": "complete right bundle branch block",
-    "CLBBB": "complete left bundle branch block",
-    "LPFB": "left posterior fascicular block",
-    "ILBBB": "incomplete left bundle branch block",
-    "LVH": "left ventricular hypertrophy",
-    "LAO/LAE": "left atrial overload/enlargement",
-    "RVH": "right ventricular hypertrophy",
-    "RAO/RAE": "right atrial overload/enlargement",
-    "NDT": "non-diagnostic T abnormalities",
-    "ISC_": "non-specific ischemic",
-    "NST_": "non-specific ST changes",
-    "ISCAL": "ischemic in anterolateral leads",
-    "ISCIN": "ischemic in inferior leads",
-    "ISCLA": "ischemic in lateral leads",
-    "ISCAS": "ischemic in anteroseptal leads",
-    "DIG": "digitalis-effect",
-    "LNGQT": "long QT-interval",
-    "ABQRS": "abnormal QRS",
-    "SR": "sinus rhythm",
-    "AFIB": "atrial fibrillation",
-    "STACH": "sinus tachycardia",
-    "SARRH": "sinus arrhythmia",
-    "SBRAD": "sinus bradycardia",
-}
-_FORM = ("ABQRS",)
-_RHYTHM = ("SR", "AFIB", "STACH", "SARRH", "SBRAD")
 
 # what a technician would have written about a disturbance, and the electrodes that cause it
 _LIMBS = ("RA", "LA", "LL")
@@ -175,29 +120,28 @@ def write_synthetic(directory: str | Path, records: int, seed: int) -> None:
     directory = Path(directory)
     _check_place(directory)
     rng = np.random.default_rng(seed)
-    patient_of = _patient_of_each_record(records, rng)
+    # patients 0, 1, …, of whom 14% come again, in random order of visits
+    visits = rng.choice([1, 2, 3, 4], p=[0.86, 0.10, 0.03, 0.01], size=records)
+    patient_of = rng.permutation(np.repeat(np.arange(records), visits)[:records])
     patients, severity = _draw_patients(int(patient_of.max()) + 1, rng)
     age, female = patients["age"].to_numpy(dtype=float), patients["sex"].to_numpy(dtype=float)
     hearts = make_hearts(severity, age, female, rng)
-    patients["heart_axis"] = _axis_names(frontal_axis(hearts))
+    axis = np.searchsorted([-90, -30, 0, 90, 120], frontal_axis(hearts))
+    patients["heart_axis"] = np.array(["AXR", "ALAD", "LAD", "MID", "RAD", "ARAD"])[axis]
     patients["strat_fold"] = _folds(np.bincount(patient_of))
     table = patients.iloc[patient_of].reset_index(drop=True)
     recordings, circumstances = _draw_recordings(table, rng)
     with _filled_at_once(directory) as draft, progress("Writing the synthetic cohort", records) as advance:
         _database(table, circumstances, rng).to_csv(draft / "ptbxl_database.csv", index=False)
         _statements().to_csv(draft / "scp_statements.csv")
-        (draft / MARK).write_text(json.dumps({"generator": _generator(records, seed)}) + "\n")
+        generator = f"leadwise's dipole model {MODEL_VERSION}, {records:,} records, seed {seed}"
+        (draft / MARK).write_text(json.dumps({"generator": generator}) + "\n")
         for start in range(0, records, _BATCH):
             rows = np.arange(start, min(start + _BATCH, records))
             signals = record(take(hearts, patient_of[rows]), take(recordings, rows), rng)
             for ecg_id, signal in zip(rows + 1, signals, strict=True):
                 _write_record(draft, int(ecg_id), signal)
             advance(len(rows))
-
-
-def _generator(records: int, seed: int) -> str:
-    """Content of the mark of a synthetic cohort."""
-    return f"leadwise's dipole model {MODEL_VERSION}, {records:,} records, seed {seed}"
 
 
 def memory_for(records: int) -> int:
@@ -267,15 +211,7 @@ def synthesize(records: int = 2000, seed: int = 1) -> Cohort:
     return read_ptbxl(directory)
 
 
-def _patient_of_each_record(records: int, rng: np.random.Generator) -> Int[np.ndarray, "records"]:
-    """Patients 0, 1, …, of whom 14% come again, in random order of visits."""
-    visits = rng.choice([1, 2, 3, 4], p=[0.86, 0.10, 0.03, 0.01], size=records)
-    return rng.permutation(np.repeat(np.arange(records), visits)[:records])
-
-
-def _draw_patients(
-    count: int, rng: np.random.Generator
-) -> tuple["pd.DataFrame", Float[np.ndarray, "patients conditions"]]:
+def _draw_patients(count: int, rng: Generator) -> tuple["pd.DataFrame", Float[np.ndarray, "patients conditions"]]:
     """Age, sex, superclasses and SCP codes of each patient, and how severely he has each of `CONDITIONS`."""
     import pandas as pd
 
@@ -315,7 +251,7 @@ def _draw_patients(
     return frame, severity
 
 
-def _draw_recordings(table: "pd.DataFrame", rng: np.random.Generator) -> tuple[Recordings, "pd.DataFrame"]:
+def _draw_recordings(table: "pd.DataFrame", rng: Generator) -> tuple[Recordings, "pd.DataFrame"]:
     """The circumstances of each record, as the signal model takes them and as the database tells them."""
     import pandas as pd
 
@@ -335,12 +271,7 @@ def _draw_recordings(table: "pd.DataFrame", rng: np.random.Generator) -> tuple[R
     baseline_drift = _disturb(wander, _BASELINE_DRIFT, 0.065, 0.15, rng)
     burst_noise = _disturb(burst, _BURST_NOISE, 0.03, 0.08, rng)
     circumstances = pd.DataFrame(
-        {
-            "rhythm": rhythm,
-            "baseline_drift": baseline_drift,
-            "static_noise": static_noise,
-            "burst_noise": burst_noise,
-        }
+        {"rhythm": rhythm, "baseline_drift": baseline_drift, "static_noise": static_noise, "burst_noise": burst_noise}
     )
     return Recordings(rate, irregularity, fibrillation.astype(float), muscle, wander, burst), circumstances
 
@@ -350,7 +281,7 @@ def _disturb(
     remarks: dict[str, tuple[str, ...]],
     share: float,
     millivolts: float,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> list[str | None]:
     """Raise the noise level, in place, at the electrodes of a random remark in a share of the records."""
     chosen: list[str | None] = [None] * len(level)
@@ -372,13 +303,7 @@ def _folds(visits: Int[np.ndarray, "patients"]) -> Int[np.ndarray, "patients"]:
     return fold + 1
 
 
-def _axis_names(degrees: Float[np.ndarray, "n"]) -> list[str]:
-    """PTB-XL's words for the frontal axis."""
-    index = np.searchsorted([-90, -30, 0, 90, 120], degrees)
-    return [("AXR", "ALAD", "LAD", "MID", "RAD", "ARAD")[i] for i in index]
-
-
-def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: np.random.Generator) -> "pd.DataFrame":
+def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: Generator) -> "pd.DataFrame":
     """``ptbxl_database.csv``, with the columns of PTB-XL in their order."""
     import pandas as pd
 
@@ -394,28 +319,21 @@ def _database(table: "pd.DataFrame", circumstances: "pd.DataFrame", rng: np.rand
         "ecg_id": ecg_id,
         "patient_id": table["patient_id"],
         "age": table["written_age"],
-        "sex": table["sex"],
-        "height": table["height"],
-        "weight": table["weight"],
+        **table[["sex", "height", "weight"]],
         "nurse": rng.integers(0, 12, n).astype(float),
         "site": rng.integers(0, 3, n).astype(float),
         "device": "dipole model",
         "recording_date": day.strftime("%Y-%m-%d %H:%M:%S"),
-        "report": ["synthetic: " + ", ".join(_DESCRIPTIONS[code] for code in found) for found in codes],
+        "report": ["synthetic: " + ", ".join(_STATEMENTS[code]["description"] for code in found) for found in codes],
         "scp_codes": [str(found) for found in codes],
         "heart_axis": table["heart_axis"],
         "infarction_stadium1": ["unknown" if has_scar else None for has_scar in infarcted],
-        "infarction_stadium2": None,
-        "validated_by": None,
+        **dict.fromkeys(["infarction_stadium2", "validated_by"]),
         "second_opinion": False,
         "initial_autogenerated_report": True,
         "validated_by_human": False,
-        "baseline_drift": circumstances["baseline_drift"],
-        "static_noise": circumstances["static_noise"],
-        "burst_noise": circumstances["burst_noise"],
-        "electrodes_problems": None,
-        "extra_beats": None,
-        "pacemaker": None,
+        **dict.fromkeys(QUALITY_FLAGS),
+        **{remark: circumstances[remark] for remark in ("baseline_drift", "static_noise", "burst_noise")},
         "strat_fold": table["strat_fold"],
         "filename_lr": [_record_name("records100", i, "lr") for i in ecg_id],
         "filename_hr": [_record_name("records500", i, "hr") for i in ecg_id],
@@ -427,19 +345,16 @@ def _statements() -> "pd.DataFrame":
     """``scp_statements.csv``: the codes that occur, with the columns of PTB-XL."""
     import pandas as pd
 
-    superclass = {"NORM": "NORM"} | {code: name for name, codes in _CODES.items() for code in codes}
-    frame = pd.DataFrame(index=pd.Index(_DESCRIPTIONS))
-    frame["description"] = list(_DESCRIPTIONS.values())
-    frame["diagnostic"] = [1.0 if code in superclass else None for code in frame.index]
-    frame["form"] = [1.0 if code in _FORM else None for code in frame.index]
-    frame["rhythm"] = [1.0 if code in _RHYTHM else None for code in frame.index]
-    frame["diagnostic_class"] = [superclass.get(code) for code in frame.index]
-    frame["diagnostic_subclass"] = [code if code in superclass else None for code in frame.index]
+    rows = _STATEMENTS.values()
+    frame = pd.DataFrame(index=pd.Index(_STATEMENTS))
+    frame["description"] = [row["description"] for row in rows]
+    for kind in ("diagnostic", "form", "rhythm"):
+        frame[kind] = [1.0 if row["kind"] == kind else None for row in rows]
+    frame["diagnostic_class"] = [row["superclass"] or None for row in rows]
+    frame["diagnostic_subclass"] = [row["code"] if row["superclass"] else None for row in rows]
     frame["Statement Category"] = None
     frame["SCP-ECG Statement Description"] = frame["description"]
-    for empty in ("AHA code", "aECG REFID", "CDISC Code", "DICOM Code"):
-        frame[empty] = None
-    return frame
+    return frame.assign(**dict.fromkeys(("AHA code", "aECG REFID", "CDISC Code", "DICOM Code")))
 
 
 def _record_name(folder: str, ecg_id: int, suffix: str) -> str:

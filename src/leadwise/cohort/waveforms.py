@@ -7,6 +7,7 @@ PTB-XL's files are WFDB format 16 with one fixed header layout; those are parsed
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,8 +79,9 @@ def _read_header(record: Path) -> _Header:
     with _explained(path), open(path, "rb") as file:
         content = file.read()
     words = content.split()
+    header = None
     if _is_plain(record, content, words):
-        try:
+        with suppress(ValueError):  # a rate like 100/100, say, or nonsense
             header = _Header(
                 sampling_rate=float(words[2]),
                 length=int(words[3]),
@@ -88,11 +90,8 @@ def _read_header(record: Path) -> _Header:
                 checksums=[int(word) & 0xFFFF for word in words[10::9]],
                 plain=True,
             )
-        except ValueError:  # a rate like 100/100, say, or nonsense
-            header = _read_header_by_wfdb(record)
-    else:
+    if header is None:
         header = _read_header_by_wfdb(record)
-    if not header.plain:
         _check_gains(path, content)
     if header.leads != _CANONICAL:
         _check_leads(path, [name.decode("ascii", "replace") for name in header.leads])
@@ -135,11 +134,9 @@ def _check_gains(path: str, content: bytes) -> None:
     """Refuse gains that scale nothing; asked of the text, because wfdb takes a gain of 0 for 200."""
     lines = [line.split() for line in content.decode("ascii", "replace").splitlines() if not line.startswith("#")]
     for fields in [line for line in lines if line][1:]:
-        gain = re.split(r"[(/]", fields[2])[0]
-        try:
+        gain, usable = re.split(r"[(/]", fields[2])[0], False
+        with suppress(ValueError):
             usable = 0 < float(gain) < np.inf
-        except ValueError:
-            usable = False
         if not usable:
             raise CohortError(f"{path} gives lead {fields[-1]} the gain '{gain}'; it must be a number above 0.")
 
@@ -161,11 +158,9 @@ def _read_plain(records: Sequence[Path], headers: Sequence[_Header]) -> Int16[np
         with _explained(f"{record}.dat"), open(f"{record}.dat", "rb", buffering=0) as file:
             file.readinto(buffer[index * size : (index + 1) * size])
     sums = samples.sum(axis=1, dtype=np.int64) & 0xFFFF
-    wanted_sums = np.array([header.checksums for header in headers])
-    wanted_first = np.array([header.first_values for header in headers])
-    wrong = (sums != wanted_sums) | (samples[:, 0] != wanted_first)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
+    wrong = sums != np.array([header.checksums for header in headers])
+    wrong |= samples[:, 0] != np.array([header.first_values for header in headers])
+    for row, column in np.argwhere(wrong):
         _complain_of_content(records[row], headers[row].leads[column])
     if any(header.leads != _CANONICAL for header in headers):
         order = np.array([[header.leads.index(lead) for lead in _CANONICAL] for header in headers])
@@ -204,10 +199,9 @@ def _read_by_wfdb(record: Path, header: _Header) -> Int16[np.ndarray, "12 t"]:
     except Exception as error:  # as above: wfdb documents none
         raise CohortError(f"{record} cannot be read as a WFDB record: {_first_line(error)}.") from error
     for column, lead in enumerate(header.leads):
-        checksum, first_value = header.checksums[column], header.first_values[column]
-        if checksum is not None and int(digital[:, column].sum(dtype=np.int64)) & 0xFFFF != checksum:
-            _complain_of_content(record, lead)
-        if first_value is not None and digital[0, column] != first_value:
+        values, checksum, first_value = digital[:, column], header.checksums[column], header.first_values[column]
+        same_sum = checksum is None or int(values.sum(dtype=np.int64)) & 0xFFFF == checksum
+        if not (same_sum and (first_value is None or values[0] == first_value)):
             _complain_of_content(record, lead)
         if units[column] not in _PER_MILLIVOLT:
             raise CohortError(f"{record}.hea gives lead {lead.decode()} in '{units[column]}'; it must be mV, µV or V.")
@@ -235,20 +229,15 @@ def _complain_of_content(record: Path, lead: bytes) -> None:
     )
 
 
-class _explained:
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
     """Turn an operating-system error about a file into one sentence."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, FileNotFoundError):
-            raise CohortError(f"{self.path} is missing; fetch it again (leadwise data fetch).") from None
-        if isinstance(error, OSError):
-            raise CohortError(f"{self.path} cannot be read: {error.strerror}.") from None
+    try:
+        yield
+    except FileNotFoundError:
+        raise CohortError(f"{path} is missing; fetch it again (leadwise data fetch).") from None
+    except OSError as error:
+        raise CohortError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _first_line(error: Exception) -> str:
