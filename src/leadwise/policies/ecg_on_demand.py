@@ -66,12 +66,7 @@ class ECGOnDemand(LearnedPolicy):
             self.correlation_ = lead_correlation(train)
 
     def _targets(
-        self,
-        scorer: Scorer,
-        states: States,
-        inputs: Float64[np.ndarray, "m d"],
-        number: int,
-        rng: np.random.Generator,
+        self, scorer: Scorer, states: States, inputs: Float64[np.ndarray, "m d"], number: int, rng: np.random.Generator
     ) -> Float64[np.ndarray, "m 12"]:
         preference = rng.random((len(states), 12)) if number == 0 else self.network(inputs)
         candidates = scorer.records.available[states.positions] & ~states.masks

@@ -61,9 +61,7 @@ def random_states(
 
 
 def candidate_gains(
-    scorer: Scorer,
-    states: States,
-    completions: Bool[np.ndarray, "m 12 12"] | None = None,
+    scorer: Scorer, states: States, completions: Bool[np.ndarray, "m 12 12"] | None = None
 ) -> Float64[np.ndarray, "m 12"]:
     """Gain in NLL of each lead that could come next, NaN for the others.
 

@@ -133,10 +133,7 @@ class Training:
         keep_freed_memory()
         self._resume()
         lengths = [self.schedule.length(epoch) for epoch in range(self.recipe.epochs)]
-        with (
-            torch.random.fork_rng(devices=[]),
-            progress(f"Training {self.name}", self.steps * sum(lengths)) as advance,
-        ):
+        with torch.random.fork_rng(devices=[]), progress(f"Training {self.name}", self.steps * sum(lengths)) as advance:
             advance(self.steps * sum(lengths[: self.epoch]) + self.step * self.schedule.length(self.epoch))
             started = saved = time.monotonic()
             while self.epoch < self.recipe.epochs:
