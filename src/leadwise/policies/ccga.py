@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -72,7 +72,7 @@ class CCGA(StatesPolicy):
             raise InputError(f"A mean over {neighbours} neighbours is impossible; take one or more.")
         self.neighbours = neighbours
 
-    def fit(self, train: Records, validation: Records | None = None, memory: Path | None = None) -> Self:
+    def fit(self, train: Records, validation: Records | None = None, memory: Path | None = None) -> "CCGA":
         """Remember training states: their logits, number of leads, and every lead's gain."""
         del validation
         rng = np.random.default_rng([self.seed, 2])

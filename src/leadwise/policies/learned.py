@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -126,7 +126,7 @@ class StatesPolicy(Fitted, ABC):
         self.name, self.states, self.budgets, self.seed = name or self.kind, states, tuple(budgets), seed
 
     @classmethod
-    def make(cls, settings: Any, material: Material) -> Self:
+    def make(cls, settings: Any, material: Material) -> "StatesPolicy":
         """Train one."""
         target, state = (material.evaluators[name] for name in (settings.target, settings.state or settings.target))
         common = {"name": material.name, "states": settings.states, "budgets": material.budgets, "seed": settings.seed}
@@ -134,7 +134,7 @@ class StatesPolicy(Fitted, ABC):
         return policy.fit(material.train, material.validation, material.directory)
 
     @abstractmethod
-    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> Self:
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "StatesPolicy":
         """Learn from the train role; the validation role says when to stop, if it is asked.
 
         In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
@@ -149,7 +149,7 @@ class StatesPolicy(Fitted, ABC):
         return np.where(observation.candidates, self.scores(observation), -np.inf).argmax(axis=1)
 
     @classmethod
-    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> Self:
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "StatesPolicy":
         """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
         with whole_file(path, "policy"):
             tensors, facts = read_policy(path, cls.kind)
@@ -222,7 +222,7 @@ class LearnedPolicy(StatesPolicy):
         policy = cls(LogisticEvaluator(repeats=1).fit(train), LEADS, states=states, **settings.options)
         return {"state": (states, lambda: policy.fit(train, validation))}
 
-    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> Self:
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "LearnedPolicy":
         roles = [_Role(self, train, memory), _Role(self, validation, memory)]
         self.network.standardise(roles[0].statistics, train.available)
         rng = np.random.default_rng([self.seed, 1])
