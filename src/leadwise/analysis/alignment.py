@@ -32,20 +32,15 @@ def alignment_frame(
     reference_metric: str,
 ) -> pd.DataFrame:
     """``alignment.csv`` of a policy against a reference: Jaccard with range, identical sets, overlap counts."""
-    fixed = np.tile(reference.mask, (len(allocation.records), 1))
-    facts = _facts(allocation) | {
-        "versus": REFERENCE,
-        "evaluator": reference_evaluator,
-        "reference_metric": reference_metric,
-    }
-    return frame(_similarity(bootstrap, allocation.records, facts, allocation.masks, fixed))
+    versus = {"versus": REFERENCE, "evaluator": reference_evaluator, "reference_metric": reference_metric}
+    return frame(_similarity(bootstrap, allocation, versus, np.tile(reference.mask, (len(allocation.records), 1))))
 
 
 def policies_alignment_frame(bootstrap: PatientBootstrap, a: Allocation, b: Allocation) -> pd.DataFrame:
     """``alignment.csv`` of two policies, record by record."""
     if not np.array_equal(a.records.rows, b.records.rows) or a.k != b.k:
         raise InputError(f"{a.policy} and {b.policy} cannot be compared: they differ in their records or their budget.")
-    return frame(_similarity(bootstrap, a.records, _facts(a) | {"versus": b.policy}, a.masks, b.masks))
+    return frame(_similarity(bootstrap, a, {"versus": b.policy}, b.masks))
 
 
 def choice_frame(bootstrap: PatientBootstrap, allocation: Allocation) -> pd.DataFrame:
@@ -54,16 +49,13 @@ def choice_frame(bootstrap: PatientBootstrap, allocation: Allocation) -> pd.Data
     ``followed limb share`` is the share of acquired limb leads that already followed from two limb leads in hand.
     """
     records, masks, facts = allocation.records, allocation.masks, _facts(allocation)
-    rows = [
-        row(facts, "lead frequency", _mean(bootstrap, records, masks[:, lead]), name) for lead, name in enumerate(LEADS)
-    ]
+    chosen = [_mean(bootstrap, records, column) for column in masks.T]
+    rows = [row(facts, "lead frequency", share, name) for name, share in zip(LEADS, chosen, strict=True)]
     electrodes = (masks.astype(int) @ _NEEDS > 0).sum(axis=1)
     rows.append(row(facts, "electrodes", _mean(bootstrap, records, electrodes)))
     rows += [row(facts, "electrodes range", float(value), name) for name, value in _range(electrodes)]
-    followed, limb = _followed_limb_leads(allocation.order)
-    share = bootstrap.statistic(
-        records, np.stack([followed, limb], axis=1).astype(float), lambda means: means[:, 0] / means[:, 1]
-    )
+    counts = np.stack(_followed_limb_leads(allocation.order), axis=1).astype(float)
+    share = bootstrap.statistic(records, counts, lambda means: means[:, 0] / means[:, 1])
     rows.append(row(facts, "followed limb share", share))
     return frame(rows)
 
@@ -72,17 +64,9 @@ def modal_sets(allocation: Allocation, top: int = 10) -> pd.DataFrame:
     """The lead sets that a policy chooses most often: policy, trained_on, k, rank, leads, share."""
     bits, counts = np.unique(mask_bits(allocation.masks), return_counts=True)
     order = np.lexsort((bits, -counts))[:top]
-    return pd.DataFrame(
-        {
-            "role": allocation.records.role,
-            "policy": allocation.policy,
-            "trained_on": allocation.trained_on,
-            "k": allocation.k,
-            "rank": np.arange(1, len(order) + 1),
-            "leads": lead_names(bits[order]),
-            "share": counts[order] / counts.sum(),
-        }
-    )
+    facts = {"role": allocation.records.role, "policy": allocation.policy, "trained_on": allocation.trained_on}
+    ranks = {"k": allocation.k, "rank": np.arange(1, len(order) + 1), "leads": lead_names(bits[order])}
+    return pd.DataFrame(facts | ranks | {"share": counts[order] / counts.sum()})
 
 
 def _facts(allocation: Allocation) -> dict[str, object]:
@@ -90,12 +74,9 @@ def _facts(allocation: Allocation) -> dict[str, object]:
 
 
 def _similarity(
-    bootstrap: PatientBootstrap,
-    records: Records,
-    facts: dict[str, object],
-    a: Bool[np.ndarray, "n 12"],
-    b: Bool[np.ndarray, "n 12"],
+    bootstrap: PatientBootstrap, allocation: Allocation, versus: dict[str, str], b: Bool[np.ndarray, "n 12"]
 ) -> Sequence[dict[str, object]]:
+    records, facts, a = allocation.records, _facts(allocation) | versus, allocation.masks
     similarity, shared = jaccard(a, b), (a & b).sum(axis=1)
     rows = [row(facts, "jaccard", _mean(bootstrap, records, similarity))]
     rows += [row(facts, "jaccard range", value, name) for name, value in _range(similarity)]

@@ -61,13 +61,7 @@ class Estimate:
 
 
 class PatientBootstrap:
-    """The one source of resampled patients for a role.
-
-    Parameters
-    ----------
-    records
-        Everyone in the role; estimates may later be asked for a part of them.
-    """
+    """The one source of resampled patients for a role. Estimates may be asked for a part of its records."""
 
     def __init__(self, records: Records, replicates: int = REPLICATES, seed: int = SEED) -> None:
         self.patients = np.unique(records.patients)
@@ -99,9 +93,8 @@ class PatientBootstrap:
         self, patients: Int[np.ndarray, " n"], values: Float[np.ndarray, "n c"]
     ) -> Float64[np.ndarray, "p c"]:
         """Sum of each column over the records of each patient."""
-        cluster = self.cluster(patients)
-        columns = [np.bincount(cluster, column, minlength=len(self.patients)) for column in values.T]
-        return np.stack(columns, axis=1)
+        cluster, count = self.cluster(patients), len(self.patients)
+        return np.stack([np.bincount(cluster, column, minlength=count) for column in values.T], axis=1)
 
     def statistic(
         self,
@@ -129,27 +122,25 @@ class PatientBootstrap:
         """
         wanted = metrics if isinstance(metrics, Mapping) else dict.fromkeys(arms, metrics)
         columns: list[Float64[np.ndarray, "p c"]] = [self.patient_sums(records.patients, np.ones((len(records), 1)))]
-        finish: list[tuple[tuple[Any, str], slice, Callable[[np.ndarray], np.ndarray]]] = []
-        cluster = self.cluster(records.patients)
+        cluster, at = self.cluster(records.patients), 1
         # a matrix product may round equal columns differently; arms that agree share theirs, so they differ by zero
         place: dict[tuple[bytes, str], tuple[slice, Callable[[np.ndarray], np.ndarray]]] = {}
-        at = 1
-        for arm, probabilities in arms.items():
-            content = sha256(probabilities.tobytes()).digest()
-            for metric in wanted[arm]:
-                if (content, metric) not in place:
-                    sums, reduce = _sums_of(metric, labels, probabilities, cluster, len(self.patients))
-                    place[content, metric] = (slice(at, at + sums.shape[1]), reduce)
-                    at += sums.shape[1]
-                    columns.append(sums)
-                finish.append(((arm, metric), *place[content, metric]))
+        contents = {arm: sha256(probabilities.tobytes()).digest() for arm, probabilities in arms.items()}
+        asked = [(arm, metric) for arm in arms for metric in wanted[arm]]
+        for arm, metric in asked:
+            if (contents[arm], metric) not in place:
+                sums, reduce = _sums_of(metric, labels, arms[arm], cluster, len(self.patients))
+                place[contents[arm], metric] = (slice(at, at + sums.shape[1]), reduce)
+                at += sums.shape[1]
+                columns.append(sums)
         sums = np.concatenate(columns, axis=1)
         point, totals = sums.sum(axis=0), self.totals(sums)
         estimates = {}
         with np.errstate(invalid="ignore", divide="ignore"):
-            for key, part, reduce in finish:
-                value = reduce(point[None, part])[0] / point[0]
-                estimates[key] = Estimate(float(value), reduce(totals[:, part]) / totals[:, 0])
+            for arm, metric in asked:
+                part, reduce = place[contents[arm], metric]
+                value = float(reduce(point[None, part])[0] / point[0])
+                estimates[arm, metric] = Estimate(value, reduce(totals[:, part]) / totals[:, 0])
         return estimates
 
 
@@ -163,23 +154,16 @@ def _sums_of(
     if metric not in SUM_METRICS:
         raise InputError(f"'{metric}' has no patient-cluster interval; these have: {', '.join(SUM_METRICS)}.")
     bins = int(metric[3:] or 10)
-    sums = residual_sums(labels, probabilities, cluster, patients, bins)
-    # Σ_b |Σ_{i in b} (y − p)|, label by label, then the mean over labels
-    return sums, lambda totals: np.abs(totals).sum(axis=1) / labels.shape[1]
-
-
-def residual_sums(
-    labels: Labels, probabilities: Probabilities, cluster: Int[np.ndarray, " n"], patients: int, bins: int
-) -> Float64[np.ndarray, "p cells"]:
-    """Σ (y − p) of each patient in each cell (label, bin) that any record falls into; the others stay zero."""
     record_brier(labels, probabilities)  # refuses what are no probabilities
     n_labels = labels.shape[1]
+    # Σ (y − p) of each patient in each cell (label, bin) that any record falls into; the others stay zero
     cell = bin_of(probabilities, bins) + bins * np.arange(n_labels)
     occupied = np.bincount(cell.ravel(), minlength=n_labels * bins) > 0
     column, width = np.cumsum(occupied) - 1, int(occupied.sum())
     flat = cluster[:, None] * width + column[cell]
     sums = np.bincount(flat.ravel(), (labels - probabilities).ravel(), minlength=patients * width)
-    return sums.reshape(patients, width)
+    # Σ_b |Σ_{i in b} (y − p)|, label by label, then the mean over labels
+    return sums.reshape(patients, width), lambda totals: np.abs(totals).sum(axis=1) / n_labels
 
 
 def simultaneous_intervals(
@@ -198,8 +182,7 @@ def simultaneous_intervals(
         return np.full(len(theta), np.nan), np.full(len(theta), np.nan)
     distance = replicates - theta  # about θ, not about zero, where equal replicates would seem to vary by rounding
     deviation = distance.std(axis=0, ddof=1)
-    # replicates that are equal up to rounding do not vary
-    varies: Bool[np.ndarray, " j"] = deviation > 1e-15
+    varies: Bool[np.ndarray, " j"] = deviation > 1e-15  # replicates that are equal up to rounding do not vary
     standardised = np.abs(distance)[:, varies] / deviation[varies]
     critical = np.percentile(standardised.max(axis=1), level) if varies.any() else 0.0
     margin = np.where(varies, critical * deviation, 0.0)

@@ -57,18 +57,15 @@ def calibration_frame(
     for name, p in arms.items():
         own = facts | {"policy": name}
         rows += [row(own, metric, metrics[name, metric]) for metric in SUM_METRICS]
-        rows += [row(own, "ece", by_label[label][name, "ece"], label) for label in records.label_names]
-        rows += [row(own, "variance", variance[name]), row(own, "entropy", _entropy(bootstrap, records, p))]
-        rows += [
-            row(own, statistic, value, label) for statistic, label, value in _lines(labels, p, records.label_names)
-        ]
+        rows += [row(own, "ece", ece[name, "ece"], label) for label, ece in by_label.items()]
+        entropy = bootstrap.statistic(records, record_entropy(p)[:, None], lambda means: means[:, 0])
+        rows += [row(own, "variance", variance[name]), row(own, "entropy", entropy)]
+        rows += [row(own, *line) for line in _lines(labels, p, records.label_names)]
     for name in names[:-1]:
         own = facts | {"policy": name, "versus": REFERENCE}
         rows += [row(own, f"{m} difference", metrics[name, m] - metrics[REFERENCE, m]) for m in SUM_METRICS]
-        rows += [
-            row(own, "ece difference", by_label[label][name, "ece"] - by_label[label][REFERENCE, "ece"], label)
-            for label in records.label_names
-        ]
+        for label, ece in by_label.items():
+            rows.append(row(own, "ece difference", ece[name, "ece"] - ece[REFERENCE, "ece"], label))
         mine, fixed = variance[name], variance[REFERENCE]
         kept = Estimate(mine.value / fixed.value, mine.replicates / fixed.replicates)
         rows.append(row(own, "variance retention", kept))
@@ -88,28 +85,19 @@ def reliability_frame(
         panels |= {name: (labels[:, [i]], p[:, [i]]) for i, name in enumerate(names)}
         for label, (y, q) in panels.items():
             count, probability, frequency = (values[0] for values in reliability(y, q, bins=bins))
-            rows += [
-                {
-                    "policy": policy,
-                    "label": label,
-                    "bin": index,
-                    "count": int(count[index]),
-                    "probability": probability[index],
-                    "frequency": frequency[index],
-                }
-                for index in np.flatnonzero(count)
-            ]
-    return pd.DataFrame(rows)
+            for b in np.flatnonzero(count):
+                rows.append((policy, label, b, int(count[b]), probability[b], frequency[b]))
+    return pd.DataFrame(rows, columns=["policy", "label", "bin", "count", "probability", "frequency"])
 
 
-def _lines(labels: Labels, p: Probabilities, names: Sequence[str]) -> list[tuple[str, str, float]]:
-    """Intercepts and slopes, macro and by label, as (statistic, label, value)."""
+def _lines(labels: Labels, p: Probabilities, names: Sequence[str]) -> list[tuple[str, float, str]]:
+    """Intercepts and slopes, macro and by label, as (statistic, value, label)."""
     intercepts, (_, slopes) = calibration_in_the_large(labels, p), calibration_line(labels, p)
     return [
-        ("macro |intercept|", "", float(np.abs(intercepts).mean())),
-        ("macro |slope - 1|", "", float(np.abs(slopes - 1).mean())),
-        *(("intercept", name, float(value)) for name, value in zip(names, intercepts, strict=True)),
-        *(("slope", name, float(value)) for name, value in zip(names, slopes, strict=True)),
+        ("macro |intercept|", float(np.abs(intercepts).mean()), ""),
+        ("macro |slope - 1|", float(np.abs(slopes - 1).mean()), ""),
+        *(("intercept", float(value), name) for name, value in zip(names, intercepts, strict=True)),
+        *(("slope", float(value), name) for name, value in zip(names, slopes, strict=True)),
     ]
 
 
@@ -118,7 +106,3 @@ def _variance(bootstrap: PatientBootstrap, records: Records, p: Probabilities) -
     centred = p - p.mean()
     moments = np.stack([centred.mean(axis=1), (centred**2).mean(axis=1)], axis=1)
     return bootstrap.statistic(records, moments, lambda means: means[:, 1] - means[:, 0] ** 2)
-
-
-def _entropy(bootstrap: PatientBootstrap, records: Records, p: Probabilities) -> Estimate:
-    return bootstrap.statistic(records, record_entropy(p)[:, None], lambda means: means[:, 0])

@@ -7,6 +7,7 @@ with fewer than k leads, and those that lack a lead of a reference, are left out
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import pandas as pd
 
 from leadwise.analysis.bootstrap import Estimate
 from leadwise.analysis.readings import Readings
-from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import Evaluator
 from leadwise.leads import LeadSet
@@ -110,8 +110,7 @@ def contrasts(
     The allocations are of one role. The patients that are resampled are those of the allocation with most records.
     """
     found = contrasts_alone(allocations, evaluators, references, metrics, reference)
-    rows = [each.row | each.counts for each in found]
-    return pd.DataFrame(rows, columns=list(_COLUMNS))
+    return pd.DataFrame([each.row | each.counts for each in found], columns=list(_COLUMNS))
 
 
 _COLUMNS = (
@@ -158,11 +157,14 @@ def estimate_contrasts(
     budget are over the same records.
     """
     searched = by_evaluator(references)
+    groups: dict[bytes, list[tuple[Allocation, Allocation]]] = {}
+    for whole in allocations:
+        part = comparable(whole, searched.values())
+        groups.setdefault(part.records.rows.tobytes(), []).append((whole, part))
     result = []
-    for records, group in _by_records((each, comparable(each, searched.values())) for each in allocations):
-        for evaluator in evaluators or readings.evaluators:
-            owned = _owned(searched, evaluator if reference == OWN else reference)
-            result += _contrasts_of(readings, records, group, evaluator, owned, metrics, reference_metric)
+    for group, evaluator in product(groups.values(), evaluators or readings.evaluators):
+        owned = _owned(searched, evaluator if reference == OWN else reference)
+        result += _contrasts_of(readings, group, evaluator, owned, metrics, reference_metric)
     return result
 
 
@@ -179,11 +181,9 @@ def comparable(allocation: Allocation, references: Iterable[References]) -> Allo
     """
     if allocation.records.available.all():
         return allocation
-    needed = LeadSet()
-    for each in references:
-        if allocation.k in each.budgets:
-            for metric in MATCHED_METRICS:
-                needed |= each.best(metric, allocation.k)
+    needed, k = LeadSet(), allocation.k
+    for each, metric in product(references, MATCHED_METRICS):
+        needed |= each.best(metric, k) if k in each.budgets else LeadSet()
     return allocation.having(needed)
 
 
@@ -203,17 +203,8 @@ Parts = Sequence[tuple[Allocation, Allocation]]
 """Allocations, and the parts of them that are compared."""
 
 
-def _by_records(parts: Iterable[tuple[Allocation, Allocation]]) -> list[tuple[Records, Parts]]:
-    """Allocations grouped by the records on which they are compared."""
-    groups: dict[bytes, list[tuple[Allocation, Allocation]]] = {}
-    for whole, part in parts:
-        groups.setdefault(part.records.rows.tobytes(), []).append((whole, part))
-    return [(group[0][1].records, group) for group in groups.values()]
-
-
 def _contrasts_of(
     readings: Readings,
-    records: Records,
     parts: Parts,
     evaluator: str,
     references: References,
@@ -222,17 +213,15 @@ def _contrasts_of(
 ) -> list[Contrast]:
     """All contrasts of allocations of the same records under one evaluator, with one product for all replicates."""
     allocations = [part for _, part in parts]
-    fixed = {
-        (k, metric): references.best(reference_metric or matched(metric), k)
-        for k in {allocation.k for allocation in allocations}
-        for metric in metrics
-    }
+    records = allocations[0].records
+    cells = product({allocation.k for allocation in allocations}, metrics)
+    fixed = {(k, metric): references.best(reference_metric or matched(metric), k) for k, metric in cells}
     sets: list[LeadSet] = sorted(set(fixed.values()), key=lambda leads: leads.bits)
     masks = [allocation.masks for allocation in allocations]
     masks += [np.tile(leads.mask, (len(records), 1)) for leads in sets]
     arms = dict(enumerate(readings.probabilities(evaluator, records, masks)))
-    place = {leads: len(allocations) + index for index, leads in enumerate(sets)}
-    wanted: dict[int, Sequence[str]] = {index: tuple(metrics) for index in range(len(allocations))}
+    place = {leads: index for index, leads in enumerate(sets, len(allocations))}
+    wanted: dict[int, Sequence[str]] = dict.fromkeys(range(len(allocations)), tuple(metrics))
     for leads, index in place.items():
         wanted[index] = sorted({metric for (_, metric), chosen in fixed.items() if chosen == leads})
     estimates = readings.bootstrap.metrics(records, records.labels, arms, wanted)

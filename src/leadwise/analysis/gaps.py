@@ -23,27 +23,23 @@ def gaps_frame(found: Iterable[Contrast], pairs: Iterable[tuple[str, str]]) -> p
             cell = each.allocation.k, each.metric
             own.setdefault((each.allocation.policy, each.evaluator), {})[cell] = each
     rows = []
-    for policy, other in pairs:
-        for (name, evaluator), cells in own.items():
-            if name == policy:
-                rows += _rows(evaluator, cells, own.get((other, evaluator), {}))
+    for policy, elsewhere in pairs:
+        for (name, evaluator), after in own.items():
+            before = own.get((elsewhere, evaluator), {}) if name == policy else {}
+            for cell, one in after.items():
+                other = before.get(cell)
+                here = one.allocation.trained_on == evaluator
+                if here and other is not None and other.allocation.trained_on not in ("", evaluator):
+                    rows.append(_row(one, other))
     return pd.DataFrame(rows)
 
 
-def _rows(
-    evaluator: str, after: dict[tuple[int, str], Contrast], before: dict[tuple[int, str], Contrast]
-) -> list[dict[str, Any]]:
-    rows = []
-    for (k, metric), one in after.items():
-        other = before.get((k, metric))
-        if other is None or one.allocation.trained_on != evaluator or other.allocation.trained_on in ("", evaluator):
-            continue
-        change = other.delta - one.delta
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = change.replicates / other.delta.replicates
-            share = Estimate(float(np.divide(change.value, other.delta.value)), shares)
-        facts = {"role": one.allocation.records.role, "evaluator": evaluator, "k": k, "metric": metric}
-        facts |= {"policy": one.allocation.policy, "baseline_policy": other.allocation.policy}
-        values = {"d_baseline": other.delta.value, "d_policy": one.delta.value, "share": share.value}
-        rows.append(facts | values | dict(zip(("lo", "hi"), share.interval, strict=True)))
-    return rows
+def _row(one: Contrast, other: Contrast) -> dict[str, Any]:
+    change = other.delta - one.delta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = change.replicates / other.delta.replicates
+        share = Estimate(float(np.divide(change.value, other.delta.value)), shares)
+    facts = {"role": one.key.role, "evaluator": one.evaluator, "k": one.allocation.k, "metric": one.metric}
+    facts |= {"policy": one.allocation.policy, "baseline_policy": other.allocation.policy}
+    values = {"d_baseline": other.delta.value, "d_policy": one.delta.value, "share": share.value}
+    return facts | values | dict(zip(("lo", "hi"), share.interval, strict=True))

@@ -115,11 +115,7 @@ _COLUMNS = (
 
 
 def estimate_interactions(
-    found: Iterable[Contrast],
-    evaluator: str,
-    baseline: str,
-    reference: str = OWN,
-    reference_metric: str | None = None,
+    found: Iterable[Contrast], evaluator: str, baseline: str, reference: str = OWN, reference_metric: str | None = None
 ) -> list[Interaction]:
     """I = D under ``evaluator`` − D under ``baseline`` for every key that both have, with replicates.
 

@@ -21,9 +21,8 @@ def paired_frame(
     rows = []
     for a, b in pairs:
         if not np.array_equal(a.records.rows, b.records.rows) or a.k != b.k:
-            raise InputError(
-                f"{a.policy} and {b.policy} cannot be paired: they differ in their records or their budget."
-            )
+            both = f"{a.policy} and {b.policy}"
+            raise InputError(f"{both} cannot be paired: they differ in their records or their budget.")
         for evaluator in evaluators or readings.evaluators:
             arms = dict(zip("ab", readings.probabilities(evaluator, a.records, [a.masks, b.masks]), strict=True))
             estimates = readings.bootstrap.metrics(a.records, a.records.labels, arms, metrics)

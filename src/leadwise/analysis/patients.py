@@ -42,15 +42,9 @@ class PatientEffects:
 
     @property
     def facts(self) -> dict[str, Any]:
-        records = self.allocation.records
-        return {
-            "role": records.role,
-            "policy": self.allocation.policy,
-            "versus": REFERENCE,
-            "evaluator": self.evaluator,
-            "reference_metric": "nll",
-            "k": self.allocation.k,
-        }
+        chosen = self.allocation
+        facts = {"role": chosen.records.role, "policy": chosen.policy, "versus": REFERENCE, "evaluator": self.evaluator}
+        return facts | {"reference_metric": "nll", "k": chosen.k}
 
 
 def patient_effects(
@@ -63,32 +57,19 @@ def patient_effects(
     """
     allocation = allocation.having(reference)
     records, labels = allocation.records, allocation.records.labels
-    fixed = np.tile(reference.mask, (len(records), 1))
-    masks = [allocation.masks, fixed]
+    masks = [allocation.masks, np.tile(reference.mask, (len(records), 1))]
     if first_lead is not None:
         ranking = [lead_index(lead) for lead in ranking_of_all(tuple(first_lead))]
         masks.append(np.eye(len(LEADS), dtype=bool)[first_available(ranking, records.available)])
     p_adaptive, p_fixed, *p_first = readings.probabilities(evaluator, records, masks)
-    bootstrap = readings.bootstrap
-    per_record = np.column_stack(
-        [
-            record_nll(labels, p_adaptive) - record_nll(labels, p_fixed),
-            record_entropy(p_first[0]) if p_first else np.zeros(len(records)),
-            labels,
-            np.ones(len(records)),
-        ]
-    )
-    sums = bootstrap.patient_sums(records.patients, per_record)
+    delta = record_nll(labels, p_adaptive) - record_nll(labels, p_fixed)
+    entropy = record_entropy(p_first[0]) if p_first else np.zeros(len(records))
+    per_record = np.column_stack([delta, entropy, labels, np.ones(len(records))])
+    sums = readings.bootstrap.patient_sums(records.patients, per_record)
     present = sums[:, -1] > 0
-    sums = sums[present]
-    return PatientEffects(
-        allocation=allocation,
-        evaluator=evaluator,
-        delta=sums[:, 0] / sums[:, -1],
-        uncertainty=sums[:, 1] / sums[:, -1] if p_first else None,
-        labels=sums[:, 2:-1] > 0,
-        multiplicities=bootstrap.multiplicities[:, present],
-    )
+    sums, drawn = sums[present], readings.bootstrap.multiplicities[:, present]
+    delta, uncertainty = sums[:, 0] / sums[:, -1], sums[:, 1] / sums[:, -1] if p_first else None
+    return PatientEffects(allocation, evaluator, delta, uncertainty, sums[:, 2:-1] > 0, drawn)
 
 
 def patients_frame(effects: PatientEffects) -> pd.DataFrame:
@@ -132,37 +113,22 @@ def overlap_frame(a: PatientEffects, b: PatientEffects) -> pd.DataFrame:
 
 def cumulative_benefit(effects: PatientEffects) -> pd.DataFrame:
     """Benefit summed over patients, who most benefits first: policy, share of patients, cumulative mean benefit."""
-    ordered = np.sort(effects.delta)
-    count = len(ordered)
-    return pd.DataFrame(
-        {
-            "policy": effects.allocation.policy,
-            "share": np.arange(1, count + 1) / count,
-            "benefit": -np.cumsum(ordered) / count,
-        }
-    )
+    ordered, count = np.sort(effects.delta), len(effects.delta)
+    share, benefit = np.arange(1, count + 1) / count, -np.cumsum(ordered) / count
+    return pd.DataFrame({"policy": effects.allocation.policy, "share": share, "benefit": benefit})
 
 
 def _summaries(effects: PatientEffects) -> dict[str, Estimate]:
     """Mean, median, trimmed and winsorised means, the mean without the largest effects, and who gains or loses."""
 
     def summarise(d: Float64[np.ndarray, " m"]) -> list[float]:
-        d = np.sort(d)
-        m = len(d)
+        d, m = np.sort(d), len(d)
         five, ten = int(0.05 * m), int(0.10 * m)
         winsorised = np.clip(d, d[five], d[m - 1 - five])
         without = d[np.argsort(np.abs(d), kind="stable")[: m - int(np.ceil(0.01 * m))]]
-        return [
-            d.mean(),
-            float(np.median(d)),
-            d[five : m - five].mean(),
-            d[ten : m - ten].mean(),
-            winsorised.mean(),
-            without.mean() if len(without) else np.nan,
-            float((d < -UNCHANGED).mean()),
-            float((d > UNCHANGED).mean()),
-            float((np.abs(d) <= UNCHANGED).mean()),
-        ]
+        middles = [d.mean(), np.median(d), d[five : m - five].mean(), d[ten : m - ten].mean(), winsorised.mean()]
+        groups = d < -UNCHANGED, d > UNCHANGED, np.abs(d) <= UNCHANGED
+        return [*middles, without.mean() if len(without) else np.nan, *(members.mean() for members in groups)]
 
     means = ("mean", "median", "mean trimmed 5%", "mean trimmed 10%", "mean winsorised 5%", "mean without largest 1%")
     names = (*means, "improved", "worsened", "unchanged")

@@ -22,11 +22,8 @@ def quality_frame(readings: Readings, records: Records) -> pd.DataFrame:
         for leads, masks in ((ALL_LEADS, everything), ("random masks", random)):
             (probabilities,) = readings.probabilities(evaluator, records, [masks])
             estimates = readings.bootstrap.metrics(records, records.labels, {"": probabilities}, MATCHED_METRICS)
-            facts = {"role": records.role, "evaluator": evaluator, "leads": leads}
-            for metric in MATCHED_METRICS:
-                low, high = estimates["", metric].interval
-                rows.append(facts | {"metric": metric, "value": estimates["", metric].value, "lo": low, "hi": high})
+            facts = (records.role, evaluator, leads)
+            rows += [(*facts, metric, one.value, *one.interval) for (_, metric), one in estimates.items()]
             for metric in ("auroc", "auprc"):
-                value = METRICS[metric](records.labels, probabilities, None)
-                rows.append(facts | {"metric": metric, "value": value, "lo": np.nan, "hi": np.nan})
-    return pd.DataFrame(rows)
+                rows.append((*facts, metric, METRICS[metric](records.labels, probabilities, None), np.nan, np.nan))
+    return pd.DataFrame(rows, columns=["role", "evaluator", "leads", "metric", "value", "lo", "hi"])

@@ -20,16 +20,8 @@ from leadwise.metrics import record_brier, record_nll
 class Readings:
     """Evaluators' probabilities on the records of a role; each distinct reading is made once.
 
-    Parameters
-    ----------
-    records
-        Everyone in the role; allocations may leave some out.
-    evaluators
-        The evaluators that read.
-    bootstrap
-        The role's resample.
-    memory
-        Directory where readings are kept as they are made, for evaluators that take their time.
+    Allocations may leave some of the records out. In the directory ``memory`` readings are kept as they are made, for
+    evaluators that take their time.
     """
 
     def __init__(
@@ -39,8 +31,7 @@ class Readings:
         bootstrap: PatientBootstrap | None = None,
         memory: Path | None = None,
     ) -> None:
-        self.records = records
-        self.bootstrap = bootstrap or PatientBootstrap(records)
+        self.records, self.bootstrap = records, bootstrap or PatientBootstrap(records)
         self.evaluators: dict[str, Evaluator] = {}
         for evaluator in evaluators:
             name = evaluator_name(evaluator)
@@ -93,13 +84,8 @@ def readings_frame(readings: Readings) -> pd.DataFrame:
     records, frames = readings.records, []
     for evaluator, positions, masks, probabilities in readings.used():
         labels = records.labels[positions]
-        columns: dict[str, Any] = {
-            "role": records.role,
-            "evaluator": evaluator,
-            "id": records.ids[positions],
-            "patient": records.patients[positions],
-            "leads": lead_names(mask_bits(masks)),
-        }
+        columns: dict[str, Any] = {"role": records.role, "evaluator": evaluator, "id": records.ids[positions]}
+        columns |= {"patient": records.patients[positions], "leads": lead_names(mask_bits(masks))}
         columns |= {f"y_{name}": labels[:, i] for i, name in enumerate(records.label_names)}
         columns |= {f"p_{name}": probabilities[:, i] for i, name in enumerate(records.label_names)}
         columns |= {"nll": record_nll(labels, probabilities), "brier": record_brier(labels, probabilities)}

@@ -185,16 +185,23 @@ def check_evaluator(evaluator: Evaluator, records: Records, tolerance: float = 1
                 complaints.add(f"Evaluator {name} {but} (probabilities differ by up to {difference:.2g}).")
         return bool(difference <= tolerance)
 
+    def watched(signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Any:
+        before = signals.copy(), masks.copy()
+        answer = evaluator.probabilities(signals, masks)
+        if not (np.array_equal(signals, before[0]) and np.array_equal(masks, before[1])):
+            complaints.add(f"Evaluator {name} changes the signals or masks that it is given; let it work on a copy.")
+        return answer
+
     def look() -> None:
-        Scorer(_Watched(evaluator, complaints), sample).masks(masks)
+        witness = _Unprepared(evaluator)
+        witness.probabilities = watched
+        Scorer(witness, sample).masks(masks)
         answer = ask(sample, masks)
         if not demand(lambda: ask(sample, masks), answer, "is not deterministic: asked twice, it answers differently"):
             return  # whatever differs below might differ for that reason
 
-        def one_by_one() -> Float[np.ndarray, "n l"]:
-            return np.concatenate([ask(sample[i], masks[i : i + 1]) for i in range(n)])
-
-        demand(one_by_one, answer, "lets the other records of a batch change its answer")
+        alone = (ask(sample[i], masks[i : i + 1]) for i in range(n))
+        demand(lambda: np.concatenate([*alone]), answer, "lets the other records of a batch change its answer")
         order = rng.permutation(n)
         moved = sample.select(order)
         demand(lambda: ask(moved, masks[order]), answer[order], "answers by the position in the batch")
@@ -205,14 +212,10 @@ def check_evaluator(evaluator: Evaluator, records: Records, tolerance: float = 1
             return
         few = masks[:3] & sample.available.all(axis=0)
         few[:, sample.available.all(axis=0).argmax()] = True
-
-        def set_by_set() -> Float[np.ndarray, "n l"]:
-            return np.concatenate([ask(sample, np.tile(mask, (n, 1))) for mask in few])
-
-        at_once = Scorer(evaluator, sample).subsets(few)
-        demand(set_by_set, at_once.reshape(len(few) * n, -1), "answers differently for all lead sets at once")
-        difference = "answers differently from prepared records and from signals"
-        demand(lambda: Scorer(plain, sample).masks(masks), answer, difference)
+        together, each = Scorer(evaluator, sample).subsets(few), (ask(sample, np.tile(mask, (n, 1))) for mask in few)
+        demand(lambda: np.stack([*each]), together, "answers differently for all lead sets at once")
+        unprepared = Scorer(plain, sample)
+        demand(lambda: unprepared.masks(masks), answer, "answers differently from prepared records and from signals")
 
     with complaints.gather():
         look()
@@ -225,24 +228,4 @@ class _Unprepared:
     def __init__(self, evaluator: Evaluator) -> None:
         self.name, self.labels = evaluator_name(evaluator), evaluator.labels
         self.probabilities = evaluator.probabilities
-        for optional in ("sampling_rate", "length"):
-            if hasattr(evaluator, optional):
-                setattr(self, optional, getattr(evaluator, optional))
-
-
-class _Watched(_Unprepared):
-    """An evaluator without its shortcuts, of which we look whether it changes what it is given."""
-
-    def __init__(self, evaluator: Evaluator, complaints: Complaints) -> None:
-        super().__init__(evaluator)
-        self.probabilities = self._watch
-        self._of, self._complaints = evaluator, complaints
-
-    def _watch(self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]) -> Any:
-        before = signals.copy(), masks.copy()
-        answer = self._of.probabilities(signals, masks)
-        if not (np.array_equal(signals, before[0]) and np.array_equal(masks, before[1])):
-            self._complaints.add(
-                f"Evaluator {self.name} changes the signals or masks that it is given; let it work on a copy."
-            )
-        return answer
+        self.sampling_rate, self.length = (getattr(evaluator, name, None) for name in ("sampling_rate", "length"))

@@ -40,8 +40,7 @@ def keep_freed_memory() -> None:
     The C library would hand them back to the system, which clears every page before it gives it out anew: with whole
     records, a fifth of a training step. It cannot tell its settings, so they cannot be put back.
     """
-    trim_threshold, mmap_threshold = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it
     if mallopt is not None:
-        mallopt(trim_threshold, 2**31 - 1)
-        mallopt(mmap_threshold, 2**30)
+        for threshold, size in ((-1, 2**31 - 1), (-3, 2**30)):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
+            mallopt(threshold, size)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,22 +53,11 @@ class LogisticEvaluator(Fitted):
     a sum over the observed leads. Every answer about a lead set is therefore a sum of per-lead tables, which is what
     makes the exhaustive search fast.
 
-    Parameters
-    ----------
-    name
-        How it is called in results.
-    class_weight
-        ``"balanced"`` weighs a label's positives and negatives equally, as in the study; None does not.
-    statistics
-        Which of the ten to use.
-    repeats
-        Random masks drawn for each training record.
-    strength
-        Inverse of the L2 penalty (scikit-learn's C).
-    clip
-        Standardised statistics beyond this many deviations are taken back to it: a torn electrode must not decide.
-    seed
-        For the training masks.
+    - ``class_weight``: ``"balanced"`` weighs a label's positives and negatives equally, as in the study; None does not;
+    - ``statistics``: which of the ten to use;
+    - ``repeats``: random masks drawn for each training record, from ``seed``;
+    - ``strength``: inverse of the L2 penalty (scikit-learn's C);
+    - ``clip``: standardised statistics beyond so many deviations are taken back to it, lest a torn electrode decides.
     """
 
     Settings = LogisticSettings
@@ -128,9 +118,7 @@ class LogisticEvaluator(Fitted):
         inputs = np.concatenate([z.reshape(len(masks), -1), masks], axis=1)
         # Newton comes so near to the one optimum that the answers do not depend on the processor
         settings = {"C": self.strength, "class_weight": self.class_weight, "solver": "newton-cholesky", "tol": 1e-8}
-        models = [
-            LogisticRegression(**settings).fit(inputs[seen], labels[:, column]) for column in range(labels.shape[1])
-        ]
+        models = [LogisticRegression(**settings).fit(inputs[seen], of_label) for of_label in labels.T]
         self.weights_ = np.array([model.coef_[0, :-12].reshape(12, -1) for model in models])
         self.mask_weights_ = np.array([model.coef_[0, -12:] for model in models])
         self.intercept_ = np.array([model.intercept_[0] for model in models])
@@ -149,14 +137,8 @@ class LogisticEvaluator(Fitted):
                 f"{self.name} cannot be recalibrated for {records.label_names[column]} on {records.name}: no finite "
                 "line fits its logits there; use a role with more records with and without the label."
             )
-        other = LogisticEvaluator(name, **{key: value for key, value in self._settings().items() if key != "name"})
-        other.labels, other.sampling_rate, other.mean_, other.scale_ = (
-            self.labels,
-            self.sampling_rate,
-            self.mean_,
-            self.scale_,
-        )
-        other.weights_ = self.weights_ * s[:, None, None]
+        other = copy(self)
+        other.name, other.weights_ = name, self.weights_ * s[:, None, None]
         other.mask_weights_ = self.mask_weights_ * s[:, None]
         other.intercept_ = self.intercept_ * s + a
         return other
@@ -177,12 +159,8 @@ class LogisticEvaluator(Fitted):
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings included."""
         tensors = {name: getattr(self, f"{name}_") for name in _TENSORS}
-        facts = {
-            "kind": "logistic",
-            "settings": self._settings(),
-            "labels": list(self.labels),
-            "sampling_rate": self.sampling_rate,
-        }
+        facts: dict[str, Any] = {"kind": "logistic", "settings": {name: getattr(self, name) for name in _SETTINGS}}
+        facts |= {"labels": list(self.labels), "sampling_rate": self.sampling_rate}
         write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
@@ -194,14 +172,8 @@ class LogisticEvaluator(Fitted):
             evaluator.labels, evaluator.sampling_rate = facts["labels"], facts["sampling_rate"]
             check_facts(evaluator.labels, evaluator.sampling_rate)
             labels, statistics = len(evaluator.labels), len(evaluator.statistics)
-            due = {
-                "mean": (12, statistics),
-                "scale": (12, statistics),
-                "weights": (labels, 12, statistics),
-                "mask_weights": (labels, 12),
-                "intercept": (labels,),
-            }
-            check_tensors(tensors, {name: ("<f8", shape) for name, shape in due.items()})
+            shapes = ((12, statistics), (12, statistics), (labels, 12, statistics), (labels, 12), (labels,))
+            check_tensors(tensors, {name: ("<f8", shape) for name, shape in zip(_TENSORS, shapes, strict=True)})
             for name in _TENSORS:
                 setattr(evaluator, f"{name}_", tensors[name])
         return evaluator
@@ -209,9 +181,8 @@ class LogisticEvaluator(Fitted):
     @property
     def sha256(self) -> str:
         """Hash of everything that decides its answers."""
-        digest = hashlib.sha256(
-            json.dumps([list(self.labels), self.sampling_rate, self.clip, self.statistics]).encode()
-        )
+        facts = [list(self.labels), self.sampling_rate, self.clip, self.statistics]
+        digest = hashlib.sha256(json.dumps(facts).encode())
         for name in _TENSORS:
             digest.update(np.ascontiguousarray(getattr(self, f"{name}_"), "<f8").tobytes())
         return digest.hexdigest()
@@ -224,10 +195,6 @@ class LogisticEvaluator(Fitted):
         state = " ".join(self.labels) if "labels" in vars(self) else "not fitted"
         return f"<LogisticEvaluator {self.name}: {state}>"
 
-    def _settings(self) -> dict[str, Any]:
-        names = ("name", "class_weight", "statistics", "repeats", "strength", "clip", "seed")
-        return {name: getattr(self, name) for name in names}
-
     def _standardised(self, chosen: Float64[np.ndarray, "n 12 s"]) -> Float64[np.ndarray, "n 12 s"]:
         return np.clip((chosen - self.mean_) / self.scale_, -self.clip, self.clip)
 
@@ -237,6 +204,7 @@ class LogisticEvaluator(Fitted):
         return np.einsum("nls,cls->lnc", z, self.weights_, optimize=True) + self.mask_weights_.T[:, None]
 
 
+_SETTINGS = ("name", "class_weight", "statistics", "repeats", "strength", "clip", "seed")
 _TENSORS = ("mean", "scale", "weights", "mask_weights", "intercept")
 
 
@@ -249,8 +217,7 @@ class _PreparedLogistic:
     def probabilities(
         self, positions: Int[np.ndarray, " m"], masks: Bool[np.ndarray, "m 12"]
     ) -> Float64[np.ndarray, "m l"]:
-        logits = np.einsum("ml,lmc->mc", masks, self.tables[:, positions]) + self.intercept
-        return _sigmoid(logits)
+        return _sigmoid(np.einsum("ml,lmc->mc", masks, self.tables[:, positions]) + self.intercept)
 
     def subsets(self, masks: Bool[np.ndarray, "s 12"]) -> Float64[np.ndarray, "s n l"]:
         """All lead sets at once: one product of the 0/1 matrix with the tables."""

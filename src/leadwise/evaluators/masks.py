@@ -48,10 +48,10 @@ def check_allocations(allocations: Mapping[str, Bool[np.ndarray, "budgets n 12"]
     """Raise unless every policy has, for each training record, masks of leads that the record has."""
     for policy, masks in allocations.items():
         if masks.ndim != 3 or not len(masks) or masks.shape[1:] != (len(train), len(LEADS)):
-            raise InputError(
-                f"Policy {policy} has masks of shape {masks.shape}, but {train.name} has {len(train)} records; "
-                f"give masks of shape (budgets, {len(train)}, {len(LEADS)})."
+            but = (
+                f"but {train.name} has {len(train)} records; give masks of shape (budgets, {len(train)}, {len(LEADS)})"
             )
+            raise InputError(f"Policy {policy} has masks of shape {masks.shape}, {but}.")
         absent, empty = masks & ~train.available, ~masks.any(axis=2)
         if absent.any():
             _, record, lead = np.argwhere(absent)[0]

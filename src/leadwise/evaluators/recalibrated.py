@@ -32,9 +32,8 @@ class Recalibrated:
         """The evaluator that the settings name, recalibrated."""
         evaluator = material.evaluators[settings.of]
         if not isinstance(evaluator, LogisticEvaluator):
-            raise PlanError(
-                f"'evaluators.{material.name}.of' is {settings.of}, but only logistic ones can be recalibrated."
-            )
+            key = f"'evaluators.{material.name}.of'"
+            raise PlanError(f"{key} is {settings.of}, but only logistic ones can be recalibrated.")
         return evaluator.recalibrated(material.validation, material.name)
 
     @classmethod

@@ -37,12 +37,9 @@ def score_subsets(
     evaluator: Evaluator, records: Records, lead_sets: Iterable[LeadSet] | Bool[np.ndarray, "s 12"]
 ) -> Float64[np.ndarray, "s n l"]:
     """Probabilities for every record, read with each of the lead sets. The answer takes 8·s·n·l bytes."""
-    masks = (
-        lead_sets
-        if isinstance(lead_sets, np.ndarray)
-        else np.array([leads.mask for leads in lead_sets], dtype=bool).reshape(-1, len(LEADS))
-    )
-    return Scorer(evaluator, records).subsets(masks)
+    if not isinstance(lead_sets, np.ndarray):
+        lead_sets = np.array([leads.mask for leads in lead_sets], dtype=bool).reshape(-1, len(LEADS))
+    return Scorer(evaluator, records).subsets(lead_sets)
 
 
 class Scorer:
@@ -68,9 +65,8 @@ class Scorer:
         source: "Scorer | None" = None,
     ) -> None:
         if not len(records):
-            raise InputError(
-                f"There are no records to score in {records.name}; choose a role or selection that has some."
-            )
+            what = f"There are no records to score in {records.name}"
+            raise InputError(f"{what}; choose a role or selection that has some.")
         self.evaluator, self.records = evaluator, records
         self._who = f"Evaluator {evaluator_name(evaluator)}"
         self._columns = _match_labels(evaluator, records)
@@ -104,17 +100,13 @@ class Scorer:
     def _answer(self, distinct: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
         """From memory, or read; a pair is 4096 · position + mask bits."""
         place = np.searchsorted(self._known, distinct)
-        new = (
-            self._known[np.minimum(place, len(self._known) - 1)] != distinct
-            if len(self._known)
-            else np.full(len(distinct), True)
-        )
+        new = np.append(self._known, -1)[place] != distinct
         answer = np.empty((len(distinct), len(self._columns)))
         answer[~new] = self._answers[place[~new]]
         asked = distinct[new]
         # what makes whole batches comes from the source, where there is one
         whole = 0 if self._source is None else len(asked) // self._source._together * self._source._together
-        taken = [self._source._answer(asked[:whole])] if self._source is not None else []
+        taken = [] if self._source is None else [self._source._answer(asked[:whole])]
         answer[new] = np.concatenate([*taken, self._read(asked[whole:])])
         if self._remember and new.any():
             self._keep(asked, answer[new])
@@ -169,33 +161,26 @@ class Scorer:
         n = len(self.records)
         if not (self.at_once and len(masks)):
             return self.masks(np.repeat(masks[:, None], n, axis=1))
-        answer = as_array(self._prepared.subsets(masks), self._who)
-        due = (len(masks), n, len(self._columns))
-        if answer.shape != due:
-            raise InputError(f"{self._who} answered in shape {answer.shape}, where {due} was due.")
-        flat = self._checked(answer.reshape(len(masks) * n, -1), np.tile(np.arange(n), len(masks)))
-        return flat.reshape(due)
+        return self._checked(self._prepared.subsets(masks), np.arange(n), len(masks))
 
     def _check_available(self, wanting: Bool[np.ndarray, "m 12"], ids: Int[np.ndarray, " m"]) -> None:
         if wanting.any():
             record, lead = np.argwhere(wanting)[0]
             raise InputError(f"Record {ids[record]} has no lead {LEADS[lead]}, so it cannot be read with it.")
 
-    def _checked(self, answer: Any, positions: Int[np.ndarray, " m"]) -> Float64[np.ndarray, "m l"]:
+    def _checked(self, answer: Any, positions: Int[np.ndarray, " m"], *sets: int) -> Float64[np.ndarray, "*sets m l"]:
         """Answer of an evaluator in the cohort's order of labels; raises where it is no matrix of probabilities."""
-        probabilities = as_array(answer, self._who)
-        expected = (len(positions), len(self.evaluator.labels))
-        if probabilities.shape != expected:
-            raise InputError(f"{self._who} answered in shape {probabilities.shape}, where {expected} was due.")
+        probabilities, due = as_array(answer, self._who), (*sets, len(positions), len(self._columns))
+        if probabilities.shape != due:
+            raise InputError(f"{self._who} answered in shape {probabilities.shape}, where {due} was due.")
         low, high = probabilities.min(), probabilities.max()
         if not (low >= 0 and high <= 1):
-            finite = np.isfinite(probabilities).all(axis=1)
+            finite = np.isfinite(probabilities).all(axis=-1)
             if not finite.all():
-                worst = self.records.ids[positions[np.argmin(finite)]]
+                worst = self.records.ids[positions[np.argwhere(~finite)[0][-1]]]
                 raise InputError(f"{self._who} gave no finite probability for record {worst}.")
-            worst_value = low if low < 0 else high
-            raise InputError(f"{self._who} gave {worst_value:g} as a probability; are these logits?")
-        return probabilities[:, self._columns].astype(np.float64, copy=False)
+            raise InputError(f"{self._who} gave {low if low < 0 else high:g} as a probability; are these logits?")
+        return probabilities[..., self._columns].astype(np.float64, copy=False)
 
 
 class Scorers:
@@ -259,10 +244,8 @@ def _match_labels(evaluator: Evaluator, records: Records) -> Int[np.ndarray, " l
         raise InputError(f"Evaluator {evaluator_name(evaluator)} has no 'labels'; give an evaluator that is fitted.")
     theirs = list(declared)
     if sorted(theirs) != sorted(records.label_names):
-        raise InputError(
-            f"Evaluator {evaluator_name(evaluator)} answers for {', '.join(theirs)}; "
-            f"the cohort has {', '.join(records.label_names)}."
-        )
+        answers = f"Evaluator {evaluator_name(evaluator)} answers for {', '.join(theirs)}"
+        raise InputError(f"{answers}; the cohort has {', '.join(records.label_names)}.")
     return np.array([theirs.index(label) for label in records.label_names])
 
 

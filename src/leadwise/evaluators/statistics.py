@@ -29,16 +29,8 @@ from leadwise.progress import progress
 from leadwise.store import atomic_file, file_sha256
 
 STATISTICS = (
-    "mean",
-    "deviation",
-    "minimum",
-    "maximum",
-    "median",
-    "skewness",
-    "kurtosis",
-    "mean step",
-    "largest step",
-    "crossing rate",
+    *("mean", "deviation", "minimum", "maximum", "median"),
+    *("skewness", "kurtosis", "mean step", "largest step", "crossing rate"),
 )
 
 VERSION = 1
@@ -88,21 +80,11 @@ def waveform_statistics(microvolts: Int16[np.ndarray, "n 12 t"], rate: float) ->
     steps = np.abs(np.diff(microvolts.astype(np.int32), axis=2))
     above = d > 0
     flat = variance == 0
-    return np.stack(
-        [
-            mean / 1000,
-            np.sqrt(variance) / 1000,
-            microvolts.min(axis=2) / 1000,
-            microvolts.max(axis=2) / 1000,
-            np.median(microvolts, axis=2) / 1000,
-            np.where(flat, 0.0, skewness),
-            np.where(flat, 0.0, kurtosis),
-            steps.mean(axis=2) * rate / 1000,
-            steps.max(axis=2) * rate / 1000,
-            (above[..., 1:] != above[..., :-1]).mean(axis=2) * rate,
-        ],
-        axis=2,
-    )
+    levels = mean, np.sqrt(variance), microvolts.min(axis=2), microvolts.max(axis=2), np.median(microvolts, axis=2)
+    shape = np.where(flat, 0.0, skewness), np.where(flat, 0.0, kurtosis)
+    slopes = steps.mean(axis=2) * rate / 1000, steps.max(axis=2) * rate / 1000
+    crossings = (above[..., 1:] != above[..., :-1]).mean(axis=2) * rate
+    return np.stack([*(level / 1000 for level in levels), *shape, *slopes, crossings], axis=2)
 
 
 def compute_statistics(records: Records) -> Float64[np.ndarray, "n 12 10"]:

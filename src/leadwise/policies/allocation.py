@@ -33,15 +33,13 @@ class Allocation:
         repeats = self.masks.sum(axis=1) != k
         if repeats.any():
             record = self.records.ids[np.argmax(repeats)]
-            raise InputError(
-                f"Policy {self.policy} chose a lead twice for record {record}; {k} different ones were due."
-            )
+            twice = f"Policy {self.policy} chose a lead twice for record {record}"
+            raise InputError(f"{twice}; {k} different ones were due.")
         absent = self.masks & ~self.records.available
         if absent.any():
             record, lead = np.argwhere(absent)[0]
-            raise InputError(
-                f"Policy {self.policy} chose {LEADS[lead]} for record {self.records.ids[record]}, which lacks it."
-            )
+            to = f"record {self.records.ids[record]}"
+            raise InputError(f"Policy {self.policy} chose {LEADS[lead]} for {to}, which lacks it.")
 
     def __repr__(self) -> str:
         often = "".join(f", {leads} for {count} of them" for leads, count in self._commonest(1))

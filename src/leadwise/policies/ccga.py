@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -9,32 +10,26 @@ from jaxtyping import Float64, Int
 from leadwise.cohort.cohort import Records
 from leadwise.cohort.roles import SCORED
 from leadwise.errors import InputError
-from leadwise.evaluators.contract import Evaluator, Fitted
+from leadwise.evaluators.contract import Evaluator
 from leadwise.evaluators.scoring import Scorers
 from leadwise.leads import lead_index
-from leadwise.policies.contract import Material, register_policy
-from leadwise.policies.learned import (
-    BUDGETS,
-    FORMAT,
-    READINGS,
-    StatesSettings,
-    checked_budgets,
-    described,
-    identity,
-    ranking_of_all,
-    read_policy,
-    trained_with,
-)
+from leadwise.policies.contract import register_policy
+from leadwise.policies.learned import BUDGETS, FORMAT, READINGS, StatesPolicy, StatesSettings
 from leadwise.policies.observation import Observation
+from leadwise.policies.state_network import logits
 from leadwise.policies.states import candidate_gains, random_states
 from leadwise.registry import Count
-from leadwise.store import check_tensors, whole_file, write_tensors
+from leadwise.store import check_tensors, write_tensors
 
 
 class CCGASettings(StatesSettings):
     """Settings of CCGA in a plan."""
 
     neighbours: Count = 200
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"neighbours": self.neighbours}
 
     def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
         del sizes
@@ -47,24 +42,19 @@ class CCGASettings(StatesSettings):
 
 
 @register_policy("ccga")
-class CCGA(Fitted):
+class CCGA(StatesPolicy):
     """Conditional mean gains of the training role, no network.
 
     The diagnostic state is the logits of the current probabilities, at the same number of acquired leads. A lead's
     predicted gain is its mean gain in those of the ``neighbours`` nearest training states in which it could be chosen.
-
-    Parameters
-    ----------
-    target, first_lead, state_evaluator, name, states, budgets, seed
-        As for the learned policies.
-    neighbours
-        How many training states a mean is taken over.
+    The rest is as for every `StatesPolicy`.
     """
 
     Settings = CCGASettings
     kind = "ccga"
     scores_are_gains = True
     budget_agnostic = True
+    kept = ("first_lead", "name", "states", "neighbours", "budgets", "seed")
 
     def __init__(
         self,
@@ -77,33 +67,14 @@ class CCGA(Fitted):
         budgets: Sequence[int] = BUDGETS,
         seed: int = 0,
     ) -> None:
-        self.target, self.first_lead = target, ranking_of_all(first_lead)
-        self.state_evaluator = target if state_evaluator is None else state_evaluator
+        super().__init__(target, first_lead, state_evaluator, name, states, budgets, seed)
         if neighbours < 1:
             raise InputError(f"A mean over {neighbours} neighbours is impossible; take one or more.")
-        self.name, self.states, self.neighbours = name or self.kind, states, neighbours
-        self.budgets, self.seed = checked_budgets(budgets), seed
+        self.neighbours = neighbours
 
-    @classmethod
-    def make(cls, settings: CCGASettings, material: Material) -> "CCGA":
-        """Fit one."""
-        policy = cls(
-            material.evaluators[settings.target],
-            material.ranking,
-            state_evaluator=material.evaluators[settings.state or settings.target],
-            name=material.name,
-            states=settings.states,
-            neighbours=settings.neighbours,
-            budgets=material.budgets,
-            seed=settings.seed,
-        )
-        return policy.fit(material.train, material.validation, material.directory)
-
-    def fit(self, train: Records, _validation: Records | None = None, memory: Path | None = None) -> "CCGA":
-        """Remember training states: their logits, number of leads, and every lead's gain.
-
-        In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
-        """
+    def fit(self, train: Records, validation: Records | None = None, memory: Path | None = None) -> "CCGA":
+        """Remember training states: their logits, number of leads, and every lead's gain."""
+        del validation
         rng = np.random.default_rng([self.seed, 2])
         ranking = [lead_index(lead) for lead in self.first_lead]
         scorers = Scorers(train, memory)
@@ -111,63 +82,37 @@ class CCGA(Fitted):
         states = random_states(train, ranking, self.states, self.budgets, rng)
         seen = scorer.pairs(states.positions, states.masks)
         gains = candidate_gains(scorers.of(self.target), states)
-        self._remember(_logits(seen), states.masks.sum(axis=1), gains)
+        self._remember(logits(seen), states.masks.sum(axis=1), gains)
         return self
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
         """Mean gain of each lead among the nearest training states with as many leads."""
         if observation.probabilities is None:
             raise InputError(f"Policy {self.name} needs a first lead: without probabilities it has no state.")
-        logits, acquired = _logits(observation.probabilities), observation.mask.sum(axis=1)
+        near, acquired = logits(observation.probabilities), observation.mask.sum(axis=1)
         scores = np.empty((len(observation), 12))
         for size in np.unique(acquired):
             rows = acquired == size
-            scores[rows] = self._mean_gains(int(size), logits[rows])
+            scores[rows] = self._mean_gains(int(size), near[rows])
         return scores
-
-    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
-        """The lead with the largest mean gain among those that can be chosen."""
-        return np.where(observation.candidates, self.scores(observation), -np.inf).argmax(axis=1)
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings and the evaluators' hashes included."""
-        names = ("first_lead", "name", "states", "neighbours", "budgets", "seed")
-        facts = {
-            "kind": self.kind,
-            "settings": {name: getattr(self, name) for name in names},
-            "target": identity(self.target),
-            "state_evaluator": identity(self.state_evaluator),
-            "known_gains": int(np.isfinite(self.gains_).sum()),
-        }
+        facts = self._facts() | {"known_gains": int(np.isfinite(self.gains_).sum())}
         tensors = {"logits": self.logits_, "sizes": self.sizes_, "gains": self.gains_}
         write_tensors(path, tensors, FORMAT, facts)
 
-    @classmethod
-    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "CCGA":
-        """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
-        with whole_file(path, "policy"):
-            tensors, facts = read_policy(path, cls.kind)
-            target, state_evaluator = trained_with(path, facts, evaluators)
-            policy = cls(target, state_evaluator=state_evaluator, **facts["settings"])
-            labels = len(state_evaluator.labels)
-            due = {
-                "logits": ("<f8", ("states", labels)),
-                "sizes": ("<i8", ("states",)),
-                "gains": ("<f8", ("states", 12)),
-            }
-            check_tensors(tensors, due, undefined=["gains"])
-            sizes = tensors["sizes"]
-            if not len(sizes) or sizes.min() < 1 or sizes.max() > 11:
-                raise ValueError("tensor 'sizes' needs states with 1 to 11 acquired leads")
-            # files without this number are of records that have all leads
-            known = facts.get("known_gains", int((12 - sizes).sum()))
-            if np.isfinite(tensors["gains"]).sum() != known:
-                raise ValueError("tensor 'gains' holds NaN for a lead that could come next, or a number for another")
-            policy._remember(tensors["logits"], tensors["sizes"], tensors["gains"])
-        return policy
-
-    def __repr__(self) -> str:
-        return described(self)
+    def _restore(self, tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        seen = ("<f8", ("states", len(self.state_evaluator.labels)))
+        due = {"logits": seen, "sizes": ("<i8", ("states",)), "gains": ("<f8", ("states", 12))}
+        check_tensors(tensors, due, undefined=["gains"])
+        sizes = tensors["sizes"]
+        if not len(sizes) or sizes.min() < 1 or sizes.max() > 11:
+            raise ValueError("tensor 'sizes' needs states with 1 to 11 acquired leads")
+        # files without this number are of records that have all leads
+        if np.isfinite(tensors["gains"]).sum() != facts.get("known_gains", int((12 - sizes).sum())):
+            raise ValueError("tensor 'gains' holds NaN for a lead that could come next, or a number for another")
+        self._remember(tensors["logits"], sizes, tensors["gains"])
 
     def _remember(
         self, logits: Float64[np.ndarray, "m l"], sizes: Int[np.ndarray, " m"], gains: Float64[np.ndarray, "m 12"]
@@ -187,8 +132,3 @@ class CCGA(Fitted):
         count = known.sum(axis=1)
         # a lead that no neighbour could still choose is not preferred to any that one could
         return np.where(count > 0, np.where(known, near, 0).sum(axis=1) / np.maximum(count, 1), -1e9)
-
-
-def _logits(probabilities: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
-    p = np.clip(probabilities, 1e-6, 1 - 1e-6)
-    return np.log(p / (1 - p))

@@ -39,15 +39,7 @@ class CohortStateSettings(Settings):
 
 @register_policy("cohort-state")
 class CohortState(Fitted):
-    """A trained policy that is fed the training role's average state under the same mask: one set a budget.
-
-    Parameters
-    ----------
-    policy
-        The trained policy.
-    name
-        How it is called in results.
-    """
+    """A trained policy that is fed the training role's average state under the same mask: one set a budget."""
 
     Settings = CohortStateSettings
     kind = "cohort-state"
@@ -87,15 +79,10 @@ class CohortState(Fitted):
         chosen = []
         for acquired, available in situations.tolist():
             mask = LeadSet(acquired).mask
-            average = Observation(
-                statistics=(self.statistics_ * mask[:, None])[None],
-                mask=mask[None],
-                available=LeadSet(available).mask[None],
-                probabilities=self._probabilities(acquired)[None] if acquired else None,
-                remaining=observation.remaining,
-                waveforms=_no_signal,
-            )
-            chosen.append(int(self.policy.choose(average)[0]))
+            statistics, available_mask = self.statistics_ * mask[:, None], LeadSet(available).mask
+            probabilities = self._probabilities(acquired)[None] if acquired else None
+            average = statistics[None], mask[None], available_mask[None], probabilities, observation.remaining
+            chosen.append(int(self.policy.choose(Observation(*average, waveforms=_no_signal))[0]))
         return np.array(chosen)[inverse.ravel()]
 
     def __repr__(self) -> str:
@@ -140,14 +127,10 @@ class CohortState(Fitted):
         """
         self.serve(np.full((1, 12), True))
         bits = sorted(self.averages_)
-        tensors = {
-            "statistics": self.statistics_,
-            "bits": np.array(bits),
-            "averages": np.array([self.averages_[b] for b in bits]),
-        }
-        write_tensors(
-            path, tensors, FORMAT, {"kind": self.kind, "settings": {"name": self.name}, "policy": self.policy.name}
-        )
+        averages = np.array([self.averages_[b] for b in bits])
+        tensors = {"statistics": self.statistics_, "bits": np.array(bits), "averages": averages}
+        facts = {"kind": self.kind, "settings": {"name": self.name}, "policy": self.policy.name}
+        write_tensors(path, tensors, FORMAT, facts)
 
     @classmethod
     def load(cls, path: Path, _evaluators: object, policies: Mapping[str, Policy]) -> "CohortState":

@@ -49,11 +49,9 @@ class Material:
     """Material that a policy of a plan is made from."""
 
     name: str
-    """Its name in results."""
     train: Records
     validation: Records
     budgets: Sequence[int]
-    """Budgets of the study."""
     ranking: Sequence[str]
     """Leads by how good they are alone; policies that have a first lead begin with the first one that a record has."""
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
@@ -93,19 +91,15 @@ class SavedPolicy(Policy, Protocol):
 
 
 class TrainedPolicy(SavedPolicy, Protocol):
-    """A policy that learned from one evaluator and sees the probabilities of one."""
+    """A policy that learned from an evaluator, its ``target``, and sees the probabilities of one."""
+
+    target: Evaluator
 
     @property
-    def target(self) -> Evaluator:
-        """The evaluator whose NLL it learned to reduce."""
+    def state_evaluator(self) -> Evaluator: ...
 
     @property
-    def state_evaluator(self) -> Evaluator:
-        """Whose probabilities its observations hold."""
-
-    @property
-    def first_lead(self) -> Sequence[str]:
-        """Ranking of the leads, of which every record begins with the first that it has."""
+    def first_lead(self) -> Sequence[str]: ...
 
 
 POLICIES: Registry[type[PolicyKind]] = Registry("policy", "leadwise.policies", "leadwise.policies", ("make", "load"))

@@ -27,15 +27,10 @@ class ECGOnDemand(LearnedPolicy):
     Training is listwise (ListNet): with worths u and scores s, it minimises the cross entropy
     −Σ_l softmax(u / τ)_l log softmax(s)_l over the leads that could come next.
 
-    Parameters
-    ----------
-    temperature
-        τ, in units of the deviation of the worths.
-    redundancy
-        λ: a candidate's score is lowered by λ times its largest absolute correlation, over the training role, with an
-        acquired lead. The study's value is 0.
-    others
-        As for every learned policy.
+    - ``temperature``: τ, in units of the deviation of the worths;
+    - ``redundancy``: λ. A candidate's score is lowered by λ times its largest absolute correlation, over the training
+      role, with an acquired lead. The study's value is 0;
+    - ``others``: as for every `LearnedPolicy`.
     """
 
     kind = "ecg-on-demand"
@@ -55,23 +50,17 @@ class ECGOnDemand(LearnedPolicy):
         self.correlation_ = np.zeros((12, 12))
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
-        scores = super().scores(observation)
         if not self.redundancy:
-            return scores
+            return super().scores(observation)
         nearest = (self.correlation_ * observation.mask[:, None, :]).max(axis=2)
-        return scores - self.redundancy * nearest
+        return super().scores(observation) - self.redundancy * nearest
 
     def _prepare(self, train: Records) -> None:
         if self.redundancy:
             self.correlation_ = lead_correlation(train)
 
     def _targets(
-        self,
-        scorer: Scorer,
-        states: States,
-        inputs: Float64[np.ndarray, "m d"],
-        number: int,
-        rng: np.random.Generator,
+        self, scorer: Scorer, states: States, inputs: Float64[np.ndarray, "m d"], number: int, rng: np.random.Generator
     ) -> Float64[np.ndarray, "m 12"]:
         preference = rng.random((len(states), 12)) if number == 0 else self.network(inputs)
         candidates = scorer.records.available[states.positions] & ~states.masks
@@ -79,8 +68,7 @@ class ECGOnDemand(LearnedPolicy):
 
     def _loss(self, outputs: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":
         """ListNet: cross entropy of the two distributions over the leads that could come next."""
-        known = ~targets.isnan()
-        low = -1e9
+        known, low = ~targets.isnan(), -1e9
         wanted = (targets.nan_to_num() / self.temperature).masked_fill(~known, low).softmax(dim=1)
         return -(wanted * outputs.masked_fill(~known, low).log_softmax(dim=1)).sum(dim=1).mean()
 
@@ -107,10 +95,7 @@ def completions(
     rank = order.argsort(axis=1, kind="stable")
     # without the candidate itself, whoever stands behind it moves up by one
     place = rank[:, None, :] - (rank[:, None, :] > rank[:, :, None])
-    chosen = place < further[:, None, None]
-    chosen &= candidates[:, None, :]
-    chosen &= ~np.eye(12, dtype=bool)
-    return chosen
+    return (place < further[:, None, None]) & candidates[:, None, :] & ~np.eye(12, dtype=bool)
 
 
 def lead_correlation(records: Records) -> Float64[np.ndarray, "12 12"]:

@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError, PlanError
-from leadwise.evaluators.contract import Evaluator, evaluator_name, evaluator_sha256
+from leadwise.evaluators.contract import Evaluator, Fitted, evaluator_name, evaluator_sha256
 from leadwise.evaluators.scoring import Scorer, Scorers
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.leads import LEADS, lead_index, order_masks
@@ -49,6 +49,11 @@ class StatesSettings(Settings):
     def evaluators(self) -> list[str]:
         return list(dict.fromkeys([self.target, self.state or self.target]))
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the policy takes beside what every such policy takes."""
+        return {}
+
     def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
         del sizes, labels, length
         return {"states": 5_000 * self.states}
@@ -70,53 +75,127 @@ class LearnedSettings(StatesSettings):
             raise PlanError(f"'states': {error}") from None
         return self
 
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"own": self.own, "network": StateNetwork(self.hidden, self.epochs, self.batch)}
+
     def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
         del sizes
         return {"state": self.states, f"read {self.target}": READINGS * self.states}
 
     def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
-        hidden, batch = self.hidden, min(self.batch, self.states)
-        return {
-            **super().memory(sizes, labels, length),
-            "hidden": 16 * hidden * (hidden + 160) + 24 * hidden * batch,
-            "epochs": 50 * self.epochs,
-        }
+        network = 16 * self.hidden * (self.hidden + 160) + 24 * self.hidden * min(self.batch, self.states)
+        return {**super().memory(sizes, labels, length), "hidden": network, "epochs": 50 * self.epochs}
 
 
-class LearnedPolicy(ABC):
-    """A policy that asks a small network for one number a lead and takes the lead with the largest.
+class StatesPolicy(Fitted, ABC):
+    """A policy that learns from states of the train role and takes the lead with the largest score.
 
-    It learns in two rounds: from states with random leads, then, from scratch, from those and from states that its own
-    rollouts on training records led to, so that it has met in training what it meets at work.
-
-    Parameters
-    ----------
-    target
-        The evaluator whose NLL is to be reduced.
-    first_lead
-        Ranking of the leads; every record begins with the first that it has.
-    state_evaluator
-        Whose probabilities the policy sees; the target's if None.
-    name
-        How it is called in results.
-    states
-        Number of training states. Each costs one reading by the target for every lead that could come next and one for
-        the state itself; ``readings_`` says how many there were, validation included. A slow evaluator can afford the
-        default.
-    own
-        Share of the states that come from the policy's own rollouts.
-    budgets
-        Budgets that it is meant for.
-    seed
-        For states, initial weights and batches.
-    network
-        The network to be trained, for other widths and schedules.
+    - ``target``: the evaluator whose NLL is to be reduced;
+    - ``first_lead``: ranking of the leads; every record begins with the first that it has;
+    - ``state_evaluator``: whose probabilities the policy sees; the target's if None;
+    - ``states``: number of training states. Each costs the target one reading for every lead that could come next and
+      one for the state itself; a slow evaluator can afford the default;
+    - ``budgets``: those that it is meant for;
+    - ``seed``: for everything random.
     """
 
-    Settings = LearnedSettings
+    Settings: type[StatesSettings]
     kind: str
     scores_are_gains: bool
     budget_agnostic: bool
+    kept: tuple[str, ...]
+    """Names of the settings in its file."""
+
+    def __init__(
+        self,
+        target: Evaluator,
+        first_lead: Sequence[str],
+        state_evaluator: Evaluator | None,
+        name: str | None,
+        states: int,
+        budgets: Sequence[int],
+        seed: int,
+    ) -> None:
+        for budget in budgets:
+            check_budget(budget)
+        if max(budgets, default=0) < 2:
+            raise InputError("A policy learns what to choose after the first lead; give it a budget of two or more.")
+        self.target, self.first_lead = target, ranking_of_all(first_lead)
+        self.state_evaluator = target if state_evaluator is None else state_evaluator
+        self.name, self.states, self.budgets, self.seed = name or self.kind, states, tuple(budgets), seed
+
+    @classmethod
+    def make(cls, settings: Any, material: Material) -> "StatesPolicy":
+        """Train one."""
+        target, state = (material.evaluators[name] for name in (settings.target, settings.state or settings.target))
+        common = {"name": material.name, "states": settings.states, "budgets": material.budgets, "seed": settings.seed}
+        policy = cls(target, material.ranking, state_evaluator=state, **common, **settings.options)
+        return policy.fit(material.train, material.validation, material.directory)
+
+    @abstractmethod
+    def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "StatesPolicy":
+        """Learn from the train role; the validation role says when to stop, if it is asked.
+
+        In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
+        """
+
+    @abstractmethod
+    def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
+        """One number a lead, larger for better ones; predicted gains in NLL where ``scores_are_gains``."""
+
+    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
+        """The lead with the largest score among those that can be chosen."""
+        return np.where(observation.candidates, self.scores(observation), -np.inf).argmax(axis=1)
+
+    @classmethod
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "StatesPolicy":
+        """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
+        with whole_file(path, "policy"):
+            tensors, facts = read_policy(path, cls.kind)
+            trained_with: dict[str, Any] = {}
+            for what in ("target", "state_evaluator"):
+                trained_with[what] = named(facts[what]["name"], evaluators, path)
+                this = identity(trained_with[what])
+                if this != facts[what]:
+                    theirs = f"{path} was trained with the {what.replace('_', ' ')} {_shown(facts[what])}"
+                    raise InputError(f"{theirs}; this is {_shown(this)}.")
+            settings = facts["settings"]
+            if "network" in cls.kept:
+                settings["network"] = StateNetwork(**settings["network"])
+            policy = cls(**trained_with, **settings)
+            policy._restore(tensors, facts)
+        return policy
+
+    @abstractmethod
+    def _restore(self, tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Take what was learned from a file; raises unless it is sound."""
+
+    def _facts(self, **others: Any) -> dict[str, Any]:
+        """What its file says of it."""
+        evaluators = {"target": identity(self.target), "state_evaluator": identity(self.state_evaluator)}
+        return {"kind": self.kind, "settings": self._settings(), **others, **evaluators}
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.kept}
+
+    def __repr__(self) -> str:
+        target, state = evaluator_name(self.target), evaluator_name(self.state_evaluator)
+        sees = "" if self.state_evaluator is self.target else f", sees {state}"
+        return f"<{type(self).__name__} {self.name}: trained on {target}{sees}, begins with {self.first_lead[0]}>"
+
+
+class LearnedPolicy(StatesPolicy):
+    """A policy that asks a small network for one number a lead.
+
+    It learns in two rounds: from states with random leads, then, from scratch, from those and from states that its own
+    rollouts on training records led to, so that it has met in training what it meets at work. ``own`` is the share of
+    the latter; ``network`` the network to be trained, for other widths and schedules; the rest is as for every
+    `StatesPolicy`. ``readings_`` says how many readings the target made, those of the validation role included.
+    """
+
+    Settings = LearnedSettings
+    kept = ("first_lead", "name", "states", "own", "budgets", "seed", "network")
 
     def __init__(
         self,
@@ -131,29 +210,8 @@ class LearnedPolicy(ABC):
         network: StateNetwork | None = None,
     ) -> None:
         rounds_of(states, own)  # raises if there are too few states to learn from
-        self.target = target
-        self.first_lead = ranking_of_all(first_lead)
-        self.state_evaluator = target if state_evaluator is None else state_evaluator
-        self.name = name or self.kind
-        self.states, self.own, self.budgets, self.seed = states, own, checked_budgets(budgets), seed
-        self.network = network or StateNetwork()
-        self.unit_ = 1.0
-
-    @classmethod
-    def make(cls, settings: LearnedSettings, material: Material) -> "LearnedPolicy":
-        """Train one."""
-        policy = cls(
-            material.evaluators[settings.target],
-            material.ranking,
-            state_evaluator=material.evaluators[settings.state or settings.target],
-            name=material.name,
-            states=settings.states,
-            own=settings.own,
-            budgets=material.budgets,
-            seed=settings.seed,
-            network=StateNetwork(settings.hidden, settings.epochs, settings.batch),
-        )
-        return policy.fit(material.train, material.validation, material.directory)
+        super().__init__(target, first_lead, state_evaluator, name, states, budgets, seed)
+        self.own, self.network, self.unit_ = own, network or StateNetwork(), 1.0
 
     @classmethod
     def trials(cls, settings: LearnedSettings, train: Records, validation: Records) -> Trials:
@@ -161,60 +219,41 @@ class LearnedPolicy(ABC):
         from leadwise.evaluators.logistic import LogisticEvaluator
 
         states = min(2000, settings.states)
-        network = StateNetwork(settings.hidden, settings.epochs, settings.batch)
-        target = LogisticEvaluator(repeats=1).fit(train)
-        policy = cls(target, LEADS, states=states, own=settings.own, network=network)
+        policy = cls(LogisticEvaluator(repeats=1).fit(train), LEADS, states=states, **settings.options)
         return {"state": (states, lambda: policy.fit(train, validation))}
 
     def fit(self, train: Records, validation: Records, memory: Path | None = None) -> "LearnedPolicy":
-        """Learn from the train role; the validation role says when to stop.
-
-        In the directory ``memory``, the evaluators' readings are kept as they are made, and found again.
-        """
         roles = [_Role(self, train, memory), _Role(self, validation, memory)]
         self.network.standardise(roles[0].statistics, train.available)
         rng = np.random.default_rng([self.seed, 1])
         rounds = rounds_of(self.states, self.own)
         self._prepare(train)
-        met: list[States | None] = [None, None]
         for number, counts in enumerate(rounds):
-            for side, (role, count) in enumerate(zip(roles, counts, strict=True)):
-                new = role.random(count, rng) if number == 0 else role.visited(count, rng)
-                old = met[side]
-                met[side] = new if old is None else old + new
-            (x, y), held_out = (
-                self._examples(role, states, number, rng) for role, states in zip(roles, met, strict=True)
-            )
+            for role, count in zip(roles, counts, strict=True):
+                role.meet(count, rng, at_random=number == 0)
+            (x, y), (x_held, y_held) = (self._examples(role, number, rng) for role in roles)
             self.unit_ = float(np.nanstd(y)) or 1.0  # to an evaluator that never changes its mind all leads are alike
-            what = f"Training {self.name}, round {number + 1} of {len(rounds)}"
-            self.history_ = self.network.fit(
-                x, y / self.unit_, self._loss, (held_out[0], held_out[1] / self.unit_), self.seed + number, what
-            )
+            what, held_out = f"Training {self.name}, round {number + 1} of {len(rounds)}", (x_held, y_held / self.unit_)
+            self.history_ = self.network.fit(x, y / self.unit_, self._loss, held_out, self.seed + number, what)
         self.readings_ = sum(role.scorer.readings for role in roles)
         return self
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
-        """One number a lead, larger for better ones; for MGA, predicted gains in NLL."""
         remaining = np.full(len(observation), observation.remaining)
         return self.unit_ * self.network(self._inputs(observation, remaining))
-
-    def choose(self, observation: Observation) -> Int[np.ndarray, " n"]:
-        """The lead with the largest score among those that can be chosen."""
-        return np.where(observation.candidates, self.scores(observation), -np.inf).argmax(axis=1)
 
     def _inputs(self, seen: Any, remaining: Int[np.ndarray, " n"]) -> Float64[np.ndarray, "n d"]:
         budget = None if self.budget_agnostic else remaining
         return self.network.inputs(seen.statistics, seen.mask, seen.probabilities, budget)
 
-    def _prepare(self, train: Records) -> None:  # noqa: B027  a policy may have nothing to prepare
+    def _prepare(self, train: Records) -> None:
         """Learn from the train role what needs no states."""
 
     def _examples(
-        self, role: "_Role", states: States | None, number: int, rng: np.random.Generator
+        self, role: "_Role", number: int, rng: np.random.Generator
     ) -> tuple[Float64[np.ndarray, "m d"], Float64[np.ndarray, "m 12"]]:
-        assert states is not None
-        seen = role.rollout.observe(states.positions, states.masks, 0)
-        inputs = self._inputs(seen, states.remaining)
+        states = role.states
+        inputs = self._inputs(role.rollout.observe(states.positions, states.masks, 0), states.remaining)
         return inputs, self._targets(role.scorer, states, inputs, number, rng)
 
     @abstractmethod
@@ -229,51 +268,29 @@ class LearnedPolicy(ABC):
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, settings and the evaluators' hashes included."""
-        facts = {
-            "kind": self.kind,
-            "settings": self._settings(),
-            "unit": self.unit_,
-            "target": identity(self.target),
-            "state_evaluator": identity(self.state_evaluator),
-        }
         tensors = self.network.weights_ | {"mean": self.network.mean_, "scale": self.network.scale_} | self._tensors()
-        write_tensors(path, tensors, FORMAT, facts)
+        write_tensors(path, tensors, FORMAT, self._facts(unit=self.unit_))
 
-    @classmethod
-    def load(cls, path: Path, evaluators: Mapping[str, Evaluator], _policies: object = None) -> "LearnedPolicy":
-        """Read what `save` wrote; the evaluators, found by name, must be those it was trained with, by hash."""
-        with whole_file(path, "policy"):
-            tensors, facts = read_policy(path, cls.kind)
-            target, state_evaluator = trained_with(path, facts, evaluators)
-            settings = facts["settings"]
-            network = StateNetwork(**settings.pop("network"))
-            policy = cls(target, state_evaluator=state_evaluator, network=network, **settings)
-            width = 12 * len(STATISTICS) + 12 + len(state_evaluator.labels) + (not cls.budget_agnostic)
-            own = {name: (tensor.dtype.str, tensor.shape) for name, tensor in policy._tensors().items()}
-            check_tensors(tensors, network.tensors_due(width) | own)
-            if not (isinstance(facts["unit"], int | float) and facts["unit"] > 0):
-                raise ValueError(f"its unit is {facts['unit']}, where a number above zero is due")
-            policy.unit_ = facts["unit"]
-            network.mean_, network.scale_ = tensors["mean"], tensors["scale"]
-            policy._take_tensors(tensors)
-            network.weights_ = {name: tensors[name] for name in WEIGHTS}
-        return policy
-
-    def __repr__(self) -> str:
-        return described(self)
+    def _restore(self, tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        network = self.network
+        width = 12 * len(STATISTICS) + 12 + len(self.state_evaluator.labels) + (not self.budget_agnostic)
+        own = {name: (tensor.dtype.str, tensor.shape) for name, tensor in self._tensors().items()}
+        check_tensors(tensors, network.tensors_due(width) | own)
+        if not (isinstance(facts["unit"], int | float) and facts["unit"] > 0):
+            raise ValueError(f"its unit is {facts['unit']}, where a number above zero is due")
+        self.unit_, network.mean_, network.scale_ = facts["unit"], tensors["mean"], tensors["scale"]
+        network.weights_ = {name: tensors[name] for name in WEIGHTS}
+        self._take_tensors(tensors)
 
     def _settings(self) -> dict[str, Any]:
-        names = ("first_lead", "name", "states", "own", "budgets", "seed")
         network = ("hidden", "epochs", "batch", "learning_rate", "weight_decay", "dropout")
-        return {name: getattr(self, name) for name in names} | {
-            "network": {name: getattr(self.network, name) for name in network}
-        }
+        return super()._settings() | {"network": {name: getattr(self.network, name) for name in network}}
 
     def _tensors(self) -> dict[str, np.ndarray]:
         """Further tensors of the file."""
         return {}
 
-    def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:  # noqa: B027  or nothing to take
+    def _take_tensors(self, tensors: dict[str, np.ndarray]) -> None:
         """Take from ``tensors`` what `_tensors` put in."""
 
 
@@ -285,6 +302,11 @@ class _Role:
         scorers = Scorers(records, memory)
         self.rollout, self.scorer = Rollout(policy, records, scorers), scorers.of(policy.target)
         self.statistics = self.rollout.statistics
+        self.states = States(np.empty(0, int), np.empty((0, len(LEADS)), bool), np.empty(0, int))
+
+    def meet(self, count: int, rng: np.random.Generator, at_random: bool) -> None:
+        """Add states with random leads, or those that the policy comes through."""
+        self.states += self.random(count, rng) if at_random else self.visited(count, rng)
 
     def random(self, count: int, rng: np.random.Generator) -> States:
         ranking = [lead_index(lead) for lead in self.policy.first_lead]
@@ -321,15 +343,6 @@ def rounds_of(states: int, own: float) -> list[tuple[int, int]]:
     return rounds
 
 
-def checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
-    """Budgets to learn for; beyond the first lead there must be something to choose."""
-    for budget in budgets:
-        check_budget(budget)
-    if max(budgets, default=0) < 2:
-        raise InputError("A policy learns what to choose after the first lead; give it a budget of two or more.")
-    return tuple(budgets)
-
-
 def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
     """A ranking of all twelve leads that begins with the given ones; a text is one or more leads by name."""
     first_lead = first_lead.split() if isinstance(first_lead, str) else first_lead
@@ -341,30 +354,9 @@ def ranking_of_all(first_lead: Sequence[str]) -> tuple[str, ...]:
     return (*given, *(lead for lead in LEADS if lead not in given))
 
 
-def described(policy: Any) -> str:
-    """A learned policy on one line."""
-    sees = "" if policy.state_evaluator is policy.target else f", sees {evaluator_name(policy.state_evaluator)}"
-    kind, first = type(policy).__name__, policy.first_lead[0]
-    return f"<{kind} {policy.name}: trained on {evaluator_name(policy.target)}{sees}, begins with {first}>"
-
-
 def identity(evaluator: Evaluator) -> dict[str, str | None]:
     """Name and hash of an evaluator, for a policy's file."""
     return {"name": evaluator_name(evaluator), "sha256": evaluator_sha256(evaluator)}
-
-
-def trained_with(path: Path, facts: Mapping[str, Any], evaluators: Mapping[str, Evaluator]) -> list[Evaluator]:
-    """Target and state evaluator of a policy file, which must be those that it remembers."""
-    found = []
-    for what in ("target", "state_evaluator"):
-        evaluator = named(facts[what]["name"], evaluators, path)
-        if identity(evaluator) != facts[what]:
-            raise InputError(
-                f"{path} was trained with the {what.replace('_', ' ')} {_shown(facts[what])}; "
-                f"this is {_shown(identity(evaluator))}."
-            )
-        found.append(evaluator)
-    return found
 
 
 def named(name: Any, known: Mapping[str, Found], path: Path) -> Found:

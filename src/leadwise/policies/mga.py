@@ -26,14 +26,7 @@ class MGA(LearnedPolicy):
     scores_are_gains = True
     budget_agnostic = True
 
-    def _targets(
-        self,
-        scorer: Scorer,
-        states: States,
-        _inputs: Float64[np.ndarray, "m d"],
-        _number: int,
-        _rng: np.random.Generator,
-    ) -> Float64[np.ndarray, "m 12"]:
+    def _targets(self, scorer: Scorer, states: States, *_: object) -> Float64[np.ndarray, "m 12"]:
         return candidate_gains(scorer, states)
 
     def _loss(self, outputs: "torch.Tensor", targets: "torch.Tensor") -> "torch.Tensor":

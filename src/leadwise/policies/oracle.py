@@ -38,14 +38,12 @@ def exhaustive_oracle(evaluator: Evaluator, records: Records, budget: int) -> Al
     kept = _with_leads(records, budget)
     scorer, masks, labels, available = Scorer(evaluator, kept), subsets(budget), kept.labels, kept.available
     best, chosen = np.full(len(kept), np.inf), np.zeros(len(kept), dtype=np.int64)
-    everyone = np.arange(len(kept))
     for number, mask in enumerate(masks):
-        has = everyone[~(mask & ~available).any(axis=1)]
-        if not len(has):
-            continue
-        loss = record_nll(labels[has], scorer.pairs(has, np.tile(mask, (len(has), 1))))
-        better = loss < best[has]
-        best[has[better]], chosen[has[better]] = loss[better], number
+        has = np.flatnonzero(~(mask & ~available).any(axis=1))
+        if len(has):
+            loss = record_nll(labels[has], scorer.pairs(has, np.tile(mask, (len(has), 1))))
+            better = loss < best[has]
+            best[has[better]], chosen[has[better]] = loss[better], number
     order = np.array([np.flatnonzero(masks[number]) for number in chosen])
     return Allocation(kept, NAME, evaluator_name(evaluator), order)
 

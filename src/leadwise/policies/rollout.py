@@ -1,6 +1,7 @@
 """Policies at work: all records of a role step together, one lead at a time, to exactly k leads."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,9 +35,7 @@ def allocate_budgets(
     for budget in budgets:
         check_budget(budget)
     longest = rollout.allocate(max(budgets))
-    return [
-        Allocation(longest.records, longest.policy, longest.trained_on, longest.order[:, :budget]) for budget in budgets
-    ]
+    return [replace(longest, order=longest.order[:, :budget]) for budget in budgets]
 
 
 class Rollout:
@@ -101,9 +100,8 @@ class Rollout:
 def check_members(policy: "Policy") -> None:
     """Raise unless something has what every policy has."""
     if not all(hasattr(policy, member) for member in ("choose", "state_evaluator", "first_lead")):
-        raise InputError(
-            f"Policy {policy_name(policy)} needs 'choose(observation)', 'state_evaluator' and 'first_lead'."
-        )
+        name = policy_name(policy)
+        raise InputError(f"Policy {name} needs 'choose(observation)', 'state_evaluator' and 'first_lead'.")
 
 
 def check_budget(budget: int) -> None:

@@ -9,9 +9,7 @@ from leadwise.store import read_facts
 
 
 def load_policy(
-    path: str | Path,
-    evaluators: Mapping[str, Evaluator] | None = None,
-    policies: Mapping[str, Policy] | None = None,
+    path: str | Path, evaluators: Mapping[str, Evaluator] | None = None, policies: Mapping[str, Policy] | None = None
 ) -> SavedPolicy:
     """Read any policy's file; the evaluators and policies that it was made from are looked up by name."""
     facts = read_facts(Path(path))

@@ -26,12 +26,8 @@ class StateNetwork(Fitted):
 
     Trained in torch; asked in NumPy with float64, so that a choice does not depend on the company of other records.
 
-    Parameters
-    ----------
-    hidden
-        Width of both hidden layers.
-    epochs, batch, learning_rate, weight_decay, dropout
-        AdamW with a one-cycle learning rate. The weights of the epoch with the lowest validation loss are kept.
+    Both hidden layers are ``hidden`` wide. AdamW with a one-cycle learning rate trains them; the weights of the epoch
+    with the lowest validation loss are kept.
     """
 
     def __init__(
@@ -57,9 +53,7 @@ class StateNetwork(Fitted):
     def tensors_due(self, width: int) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Type and shape of all that is kept of a trained network with so many inputs."""
         outputs = {"0": (self.hidden, width), "3": (self.hidden, self.hidden), "6": (12, self.hidden)}
-        due: dict[str, tuple[str, tuple[int, ...]]] = {
-            name: ("<f8", (12, len(STATISTICS))) for name in ("mean", "scale")
-        }
+        due: dict[str, tuple[str, tuple[int, ...]]] = dict.fromkeys(("mean", "scale"), ("<f8", (12, len(STATISTICS))))
         due |= {f"{layer}_weight": ("<f4", shape) for layer, shape in outputs.items()}
         return due | {f"{layer}_bias": ("<f4", shape[:1]) for layer, shape in outputs.items()}
 
@@ -74,8 +68,7 @@ class StateNetwork(Fitted):
         z = np.clip((statistics - self.mean_) / self.scale_, -CLIP, CLIP) * mask[..., None]
         parts = [z.reshape(len(mask), -1), mask.astype(np.float64)]
         if probabilities is not None:
-            p = np.clip(probabilities, 1e-6, 1 - 1e-6)
-            parts.append(np.clip(np.log(p / (1 - p)), -2 * CLIP, 2 * CLIP))
+            parts.append(np.clip(logits(probabilities), -2 * CLIP, 2 * CLIP))
         if remaining is not None:
             parts.append(remaining[:, None] / 4.0)
         return np.concatenate(parts, axis=1)
@@ -101,19 +94,12 @@ class StateNetwork(Fitted):
         # small that several threads would wait for each other longer than they work
         with torch.random.fork_rng(devices=[]), one_thread():
             torch.manual_seed(seed)
-            layers = [
-                torch.nn.Linear(x.shape[1], self.hidden),
-                torch.nn.ReLU(),
-                torch.nn.Dropout(self.dropout),
-                torch.nn.Linear(self.hidden, self.hidden),
-                torch.nn.ReLU(),
-                torch.nn.Dropout(self.dropout),
-                torch.nn.Linear(self.hidden, 12),
-            ]
-            model = torch.nn.Sequential(*layers)
-            optimiser = torch.optim.AdamW(
-                model.parameters(), self.learning_rate, weight_decay=self.weight_decay, fused=True
-            )
+            model = torch.nn.Sequential()
+            for width in (x.shape[1], self.hidden):
+                model.extend([torch.nn.Linear(width, self.hidden), torch.nn.ReLU(), torch.nn.Dropout(self.dropout)])
+            model.append(torch.nn.Linear(self.hidden, 12))
+            weights, decay = model.parameters(), self.weight_decay
+            optimiser = torch.optim.AdamW(weights, self.learning_rate, weight_decay=decay, fused=True)
             steps = -(-len(x) // self.batch)
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.learning_rate, self.epochs * steps)
             losses: list[float] = []
@@ -144,3 +130,9 @@ class StateNetwork(Fitted):
             if layer != "6":
                 inputs = np.maximum(inputs, 0)
         return inputs
+
+
+def logits(probabilities: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
+    """log(p / (1 − p)), with p clipped at 1e-6 on both sides."""
+    p = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    return np.log(p / (1 - p))

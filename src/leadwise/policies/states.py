@@ -5,7 +5,7 @@ tell; policies learn to predict it from what was observed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int
@@ -29,11 +29,8 @@ class States:
         return len(self.positions)
 
     def __add__(self, other: "States") -> "States":
-        return States(
-            np.concatenate([self.positions, other.positions]),
-            np.concatenate([self.masks, other.masks]),
-            np.concatenate([self.remaining, other.remaining]),
-        )
+        both = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return States(*map(np.concatenate, both))
 
 
 def random_states(
@@ -61,9 +58,7 @@ def random_states(
 
 
 def candidate_gains(
-    scorer: Scorer,
-    states: States,
-    completions: Bool[np.ndarray, "m 12 12"] | None = None,
+    scorer: Scorer, states: States, completions: Bool[np.ndarray, "m 12 12"] | None = None
 ) -> Float64[np.ndarray, "m 12"]:
     """Gain in NLL of each lead that could come next, NaN for the others.
 

@@ -68,13 +68,12 @@ class Checkpoints:
                         check_tensors(tensors, due)
             except InputError as error:
                 damaged[path] = str(error)
-                continue
-            self._check(path, facts)
-            found = tensors, facts
-            break
-        outcome = "Going on from the checkpoint before it."
-        if found is None:
-            outcome = "No whole checkpoint is left, so the training begins anew."
+            else:
+                self._check(path, facts)
+                found = tensors, facts
+                break
+        begins = "No whole checkpoint is left, so the training begins anew."
+        outcome = begins if found is None else "Going on from the checkpoint before it."
         for path, problem in damaged.items():
             warnings.warn(f"{problem} {outcome}", LeadwiseWarning, stacklevel=5)
             path.unlink()
@@ -92,14 +91,11 @@ class Checkpoints:
         theirs = facts["training"]
         if theirs != self.training:
             other = ", ".join(key for key in self.training if theirs.get(key) != self.training[key])
-            raise InputError(
-                f"{path} belongs to another training: {other} differ; name another directory, or remove this one."
-            )
+            another = f"{path} belongs to another training: {other} differ"
+            raise InputError(f"{another}; name another directory, or remove this one.")
         if facts["best"] is not None and not self.best.exists():
-            raise InputError(
-                f"{self.best} is missing, which the training wrote after epoch {facts['best']}; put it back, or remove "
-                f"{self.directory} to train anew."
-            )
+            missing = f"{self.best} is missing, which the training wrote after epoch {facts['best']}"
+            raise InputError(f"{missing}; put it back, or remove {self.directory} to train anew.")
         if facts["machine"] != machine():
             warnings.warn(
                 f"{path} was written on another kind of machine ({facts['machine']}, here {machine()}): the training "

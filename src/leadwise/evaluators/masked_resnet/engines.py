@@ -28,7 +28,6 @@ BATCH = 32
 
 ENGINES = ("auto", "torch", "openvino")
 
-
 Engine = Callable[[Float32[np.ndarray, "n 12 t"], Float32[np.ndarray, "n 12"]], Float32[np.ndarray, "n l"]]
 """Logits from standardised signals with unobserved leads zero, and masks of zeros and ones."""
 
@@ -123,26 +122,21 @@ class OpenVINOEngine:
             logits[here] = request.get_output_tensor(0).data
 
         for size, part in ((BATCH, range(0, whole, BATCH)), (1, range(whole, len(signals)))):
-            if not part:
-                continue
-            queue = self._queue(size, signals.shape[2])
-            queue.set_callback(store)
-            for start in part:
-                here = slice(start, start + size)
-                queue.start_async({0: signals[here], 1: masks[here]}, here)
-            queue.wait_all()
+            if part:
+                queue = self._queue(size, signals.shape[2])
+                queue.set_callback(store)
+                for start in part:
+                    here = slice(start, start + size)
+                    queue.start_async({0: signals[here], 1: masks[here]}, here)
+                queue.wait_all()
         return logits
 
     def _queue(self, size: int, length: int) -> Any:
         openvino = import_openvino()
         if (size, length) not in self._queues:
             cores = os.cpu_count() or 1
-            settings = {
-                "PERFORMANCE_HINT": "THROUGHPUT",
-                "NUM_STREAMS": cores,
-                "INFERENCE_NUM_THREADS": cores,
-                "INFERENCE_PRECISION_HINT": "f32",  # left to itself, OpenVINO takes bfloat16 where the processor has it
-            }
+            settings = {"PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": cores, "INFERENCE_NUM_THREADS": cores}
+            settings["INFERENCE_PRECISION_HINT"] = "f32"  # by itself, OpenVINO takes bfloat16 where the processor can
             compiled = openvino_core().compile_model(openvino_graph(self.network, size, length), "CPU", settings)
             self._queues[size, length] = openvino.AsyncInferQueue(compiled, 2 * cores)
         return self._queues[size, length]

@@ -39,7 +39,6 @@ class NetworkEvaluator:
     """
 
     name: str
-    """Its name in results."""
     labels: Sequence[str]
     sampling_rate: float
     """Like the labels, that of the cohort that it was trained on."""
@@ -156,10 +155,9 @@ def half_precision(name: str, network: "MaskedResNet1D") -> Weights:
         with np.errstate(over="ignore"):
             rounded[key] = weight.astype(np.float16)
         if not np.isfinite(rounded[key]).all():
-            raise InputError(
-                f"The weight {key} of {name} has come to {np.abs(weight).max():g}, where half precision ends at "
-                f"{np.finfo(np.float16).max:.0f}; train with a lower learning rate."
-            )
+            come, end = f"has come to {np.abs(weight).max():g}", f"{np.finfo(np.float16).max:.0f}"
+            lower = "train with a lower learning rate"
+            raise InputError(f"The weight {key} of {name} {come}, where half precision ends at {end}; {lower}.")
     return rounded
 
 
@@ -188,7 +186,7 @@ class _PreparedNetwork:
     ) -> Float64[np.ndarray, "m l"]:
         if self.z is not None:
             return self.evaluator._read(self.z[positions], masks)
-        return self.evaluator._read(self.evaluator.standardised(self.signals.millivolts(positions)), masks)
+        return self.evaluator.probabilities(self.signals.millivolts(positions), masks)
 
 
 def shipped_networks() -> Iterator[NetworkEvaluator]:
@@ -205,7 +203,5 @@ def shipped_evaluator(name: str = "strong") -> NetworkEvaluator:
 
 
 def _shipped_files() -> dict[str, Path]:
-    directory = Path(str(files("leadwise") / "pretrained" / "evaluators"))
-    return {
-        path.stem: path for path in sorted(directory.glob("*.safetensors")) if read_facts(path).get("format") == FORMAT
-    }
+    paths = sorted(Path(str(files("leadwise") / "pretrained" / "evaluators")).glob("*.safetensors"))
+    return {path.stem: path for path in paths if read_facts(path).get("format") == FORMAT}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -44,11 +44,8 @@ class MaskedResNetSettings(Settings):
         steps, full = sizes["train"] // recipe.batch, min(recipe.full_epochs, recipe.epochs)
         crops = recipe.epochs - full
         measured = crops // recipe.validate_every + full  # epochs are compared by readings of the validation role
-        return {
-            "crop step": crops * steps,
-            "whole step": full * steps,
-            MaskedResNet.reading: measured * sizes["validation"],
-        }
+        reading = {MaskedResNet.reading: measured * sizes["validation"]}
+        return {"crop step": crops * steps, "whole step": full * steps} | reading
 
     def disk(self) -> float:
         return 36.0 * network_parameters(self.widths, labels=5)  # weights, and two checkpoints on the way
@@ -84,16 +81,9 @@ class MaskedResNet:
     def _training(cls, settings: MaskedResNetSettings, material: Material) -> "Training":
         from leadwise.evaluators.masked_resnet.training import Training
 
-        return Training(
-            material.train,
-            material.validation,
-            name=material.name,
-            seed=settings.seeds[0],
-            recipe=settings.recipe,
-            widths=tuple(settings.widths),
-            allocations=material.allocations,
-            directory=material.directory,
-        )
+        given: dict[str, Any] = {name: getattr(material, name) for name in ("name", "allocations", "directory")}
+        given |= {"seed": settings.seeds[0], "recipe": settings.recipe, "widths": tuple(settings.widths)}
+        return Training(material.train, material.validation, **given)
 
     @classmethod
     def load(cls, path: Path, _evaluators: object = None) -> NetworkEvaluator:
@@ -117,12 +107,11 @@ class MaskedResNet:
         rows = np.arange(-(-recipe.batch // 4))  # a part of a batch takes its part of the time
         strong, masks = training.evaluator().on("auto"), frozen_masks(len(train))
 
+        part = len(rows) / recipe.batch
+
         def step(epoch: int) -> None:
             training.epoch = epoch
             training.learn(rows)
 
-        return {
-            "crop step": (len(rows) / recipe.batch, lambda: step(0)),
-            "whole step": (len(rows) / recipe.batch, lambda: step(recipe.epochs - 1)),
-            cls.reading: (len(train), lambda: score(strong, train, masks)),
-        }
+        steps: Trials = {"crop step": (part, lambda: step(0)), "whole step": (part, lambda: step(recipe.epochs - 1))}
+        return {**steps, cls.reading: (len(train), lambda: score(strong, train, masks))}

@@ -28,14 +28,9 @@ class MaskedResNet1D(nn.Module):
         super().__init__()
         self.stem = Convolution(12, widths[0], width=15, stride=2)
         self.stem_norm: nn.Module = nn.BatchNorm2d(widths[0])
-        before = (widths[0], *widths[:-1])
-        self.blocks = nn.Sequential(
-            *(
-                block
-                for stage, (channels_in, channels) in enumerate(zip(before, widths, strict=True))
-                for block in (Block(channels_in, channels, stride=2 if stage else 1), Block(channels, channels))
-            )
-        )
+        self.blocks = nn.Sequential()
+        for stage, (before, channels) in enumerate(zip((widths[0], *widths[:-1]), widths, strict=True)):
+            self.blocks.extend([Block(before, channels, stride=2 if stage else 1), Block(channels, channels)])
         self.head_norm = nn.LayerNorm(widths[-1] + 12)
         self.hidden = nn.Linear(widths[-1] + 12, 128)
         self.dropout = nn.Dropout(dropout)
@@ -140,8 +135,7 @@ class _UnfoldedGradient(torch.autograd.Function):
         (n, channels, _, _), (out, _, _, width) = x.shape, weight.shape
         rows = functional.pad(x.permute(0, 2, 3, 1), (0, 0, ctx.padding[1], ctx.padding[1])).contiguous()
         steps, padded = dy.shape[-1], rows.shape[2]
-        unfolded = rows.as_strided(
-            (n, steps, width * channels), (padded * channels, ctx.stride[1] * channels, 1)
-        ).reshape(n * steps, width * channels)
+        strides = padded * channels, ctx.stride[1] * channels, 1
+        unfolded = rows.as_strided((n, steps, width * channels), strides).reshape(n * steps, width * channels)
         dw = dy.permute(0, 2, 3, 1).reshape(n * steps, out).T @ unfolded
         return dx, dw.view(out, width, channels).permute(0, 2, 1)[:, :, None], None, None

@@ -51,19 +51,11 @@ def train_network(
 class Training:
     """One training, from wherever it stands to its end.
 
-    Parameters
-    ----------
-    train, validation
-        Roles to learn from, and to compare epochs on: by the NLL under the frozen draw of random masks.
-    name, seed, recipe, widths
-        The evaluator's name in results; the seed of everything random; how to train; channels of the stages.
-    allocations
-        For each policy, its masks of the training records at several budgets: half of the training masks then come from
-        there, which makes a mask-robust evaluator.
-    directory
-        Where checkpoints, the best weights and ``history.jsonl`` are kept, and looked for to go on.
-    device
-        ``auto`` takes an accelerator if there is one.
+    - ``train``, ``validation``: roles to learn from, and to compare epochs on: by the NLL under the frozen masks;
+    - ``allocations``: for each policy, its masks of the training records at several budgets: half of the training masks
+      then come from there, which makes a mask-robust evaluator;
+    - ``directory``: where checkpoints, the best weights and ``history.jsonl`` are kept, and looked for to go on;
+    - ``device``: ``auto`` takes an accelerator if there is one.
     """
 
     def __init__(
@@ -82,28 +74,18 @@ class Training:
         allocations = dict(sorted((allocations or {}).items()))  # their order decides who gets whose mask
         check_allocations(allocations, train)
         if len(train) < recipe.batch:
-            raise InputError(
-                f"{train.name} has {len(train)} records, fewer than one batch of {recipe.batch}; take a smaller batch."
-            )
+            few = f"{train.name} has {len(train)} records, fewer than one batch of {recipe.batch}"
+            raise InputError(f"{few}; take a smaller batch.")
         self.train, self.validation, self.recipe, self.seed, self.name = train, validation, recipe, seed, name
         self.widths, self.directory, self.device = widths, directory, find_device(device)
         self.steps = len(train) // recipe.batch  # a short last batch would give poor batch statistics
         self.schedule = Schedule(recipe, self.steps, train.length)
         self.augmented = AugmentedRecords(train, recipe, list(allocations.values()))
         compared = "batch statistics of their own" if recipe.norm_batches else "averaged batch statistics"
-        self.facts = {
-            "name": name,
-            "seed": seed,
-            "recipe": recipe.model_dump(),
-            "epochs_compared_with": compared,
-            "widths": list(widths),
-            "labels": list(train.label_names),
-            "train": train.labels_sha256,
-            "validation": validation.labels_sha256,
-            "allocations": {
-                policy: sha256(np.packbits(masks).tobytes()).hexdigest() for policy, masks in allocations.items()
-            },
-        }
+        hashes = {policy: sha256(np.packbits(masks).tobytes()).hexdigest() for policy, masks in allocations.items()}
+        self.facts: dict[str, Any] = {"name": name, "seed": seed, "recipe": recipe.model_dump()}
+        self.facts |= {"epochs_compared_with": compared, "widths": list(widths), "labels": list(train.label_names)}
+        self.facts |= {"train": train.labels_sha256, "validation": validation.labels_sha256, "allocations": hashes}
         self.checkpoints = Checkpoints(directory, self.facts) if directory else None
         # a seed of its own, so that training neither depends on nor disturbs the caller's random numbers
         with torch.random.fork_rng(devices=[]):
@@ -133,10 +115,7 @@ class Training:
         keep_freed_memory()
         self._resume()
         lengths = [self.schedule.length(epoch) for epoch in range(self.recipe.epochs)]
-        with (
-            torch.random.fork_rng(devices=[]),
-            progress(f"Training {self.name}", self.steps * sum(lengths)) as advance,
-        ):
+        with torch.random.fork_rng(devices=[]), progress(f"Training {self.name}", self.steps * sum(lengths)) as advance:
             advance(self.steps * sum(lengths[: self.epoch]) + self.step * self.schedule.length(self.epoch))
             started = saved = time.monotonic()
             while self.epoch < self.recipe.epochs:
@@ -149,8 +128,7 @@ class Training:
                     if time.monotonic() - saved > checkpoint_seconds:
                         self._save_checkpoint()
                         saved = time.monotonic()
-                measured = self._measure()
-                now = time.monotonic()
+                measured, now = self._measure(), time.monotonic()
                 self.seconds, started = self.seconds + now - started, now
                 self._note(measured, advance)
                 self.epoch, self.step, self.loss = self.epoch + 1, 0, 0.0
@@ -190,18 +168,10 @@ class Training:
 
     def evaluator(self) -> NetworkEvaluator:
         """The averaged weights, rounded to half precision, as an evaluator."""
-        return NetworkEvaluator(
-            self.name,
-            self.train.label_names,
-            self.train.sampling_rate,
-            self.widths,
-            self.augmented.mean,
-            self.augmented.scale,
-            half_precision(self.name, self._settled()),
-            dict(self.facts),
-            engine="torch",
-            device=str(self.device),
-        )
+        about = self.name, self.train.label_names, self.train.sampling_rate, self.widths
+        weights, facts = half_precision(self.name, self._settled()), dict(self.facts)
+        scales = self.augmented.mean, self.augmented.scale
+        return NetworkEvaluator(*about, *scales, weights, facts, engine="torch", device=str(self.device))
 
     def _average(self, averaged: Tensors, current: Tensors, _count: Tensor | int) -> None:
         """Move the averaged tensors of one type a step towards the network's; nothing reads the counters of batches."""
@@ -224,8 +194,7 @@ class Training:
     def _whole_batch(self, number: int) -> tuple[Tensor, Tensor]:
         """Signals and masks of whole training records, drawn as for a step that comes after the epoch's own."""
         rng = np.random.default_rng([self.seed, self.epoch, self.steps + 1 + number])
-        rows = rng.permutation(len(self.train))[: self.recipe.batch]
-        x, masks, _ = self._batch(rows, self.train.length, rng)
+        x, masks, _ = self._batch(rng.permutation(len(self.train))[: self.recipe.batch], self.train.length, rng)
         return x, masks
 
     def _batch(self, rows: Int[np.ndarray, " b"], length: int, rng: np.random.Generator) -> list[Tensor]:
@@ -247,14 +216,9 @@ class Training:
 
     def _note(self, measured: float | None, advance: Bar) -> None:
         """Tell people and the history that an epoch is finished."""
-        row: dict[str, Any] = {
-            "epoch": self.epoch + 1,
-            "samples": self.schedule.length(self.epoch),
-            "learning_rate": self.schedule.learning_rate(self.done),
-            "train_loss": self.loss,
-            "nll": measured,
-            "seconds": round(self.seconds, 1),
-        }
+        row: dict[str, Any] = {"epoch": self.epoch + 1, "samples": self.schedule.length(self.epoch)}
+        row |= {"learning_rate": self.schedule.learning_rate(self.done), "train_loss": self.loss}
+        row |= {"nll": measured, "seconds": round(self.seconds, 1)}
         best = " *" if self.best and self.best.facts["epoch"] == self.epoch + 1 else ""
         value = "" if measured is None else f"{measured:.4f}{best}"
         advance.say(
