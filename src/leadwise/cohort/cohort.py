@@ -31,7 +31,7 @@ Selection = slice | Int[np.ndarray, " m"] | Bool[np.ndarray, " n"]
 QUALITY_FLAGS = ("baseline_drift", "static_noise", "burst_noise", "electrodes_problems", "extra_beats", "pacemaker")
 
 TOLD = ("ids", "patients", "folds", "age", "sex", "quality")
-"""What a view tells of each record, sealed or not."""
+"""Fields that a view tells of each record, sealed or not."""
 ARRAYS = (*TOLD, "missing", "_signals", "_labels")
 """Fields of a cohort with one entry a record."""
 
@@ -254,17 +254,6 @@ class Cohort:
         return html_table(caption, ("role", "folds", "records", "patients", ""), rows)
 
 
-class _Column:
-    """A field of a cohort, for the records of a view."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, records: "Records", _: type) -> np.ndarray:
-        values: np.ndarray = getattr(records.cohort, self.name)
-        return values[records.rows]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:
     """A selection of a cohort's records. Nothing is read from disk until ``signals`` is indexed."""
@@ -274,7 +263,6 @@ class Records:
     """Positions in the cohort."""
     name: str
     """Name of the selection, for messages."""
-    ids, patients, folds, age, sex, quality = (_Column(name) for name in TOLD)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", frozen(np.asarray(self.rows)))
@@ -282,6 +270,30 @@ class Records:
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         """A copy comes out of the constructor, which freezes its rows."""
         return type(self), (self.cohort, self.rows, self.name)
+
+    @property
+    def ids(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.ids[self.rows]
+
+    @property
+    def patients(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.patients[self.rows]
+
+    @property
+    def folds(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.folds[self.rows]
+
+    @property
+    def age(self) -> Float[np.ndarray, " n"]:
+        return self.cohort.age[self.rows]
+
+    @property
+    def sex(self) -> Int[np.ndarray, " n"]:
+        return self.cohort.sex[self.rows]
+
+    @property
+    def quality(self) -> Bool[np.ndarray, "n 6"]:
+        return self.cohort.quality[self.rows]
 
     @property
     def role(self) -> str:
