@@ -176,7 +176,7 @@ def check_evaluator(evaluator: Evaluator, records: Records, tolerance: float = 1
     def ask(of: Records, with_masks: Bool[np.ndarray, "n 12"]) -> Float[np.ndarray, "n l"]:
         return Scorer(asked, of).masks(with_masks)
 
-    def demand(again: Callable[[], Float[np.ndarray, "n l"]], as_before: Float[np.ndarray, "n l"], but: str) -> bool:
+    def demand(again: Callable[[], Float[np.ndarray, "..."]], as_before: Float[np.ndarray, "..."], but: str) -> bool:
         difference = np.inf
         with complaints.gather():
             difference = np.abs(again() - as_before).max()
