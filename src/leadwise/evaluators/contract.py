@@ -115,14 +115,13 @@ def evaluator_sha256(evaluator: Evaluator) -> str | None:
 
 def as_array(answer: Any, who: str) -> Shaped[np.ndarray, "..."]:
     """What an evaluator or a policy answered, as an array of numbers."""
+    why = "holds no numbers"
     try:
         array = np.asarray(answer)
-    except Exception as error:  # whatever the library says that made it, torch for instance of a tensor with gradients
-        why = f"is no NumPy array ({one_line(error)})"
-    else:
         if array.dtype.kind in "biuf":
             return array
-        why = "holds no numbers"
+    except Exception as error:  # whatever the library says that made it, torch for instance of a tensor with gradients
+        why = f"is no NumPy array ({one_line(error)})"
     raise InputError(f"{who} answered with an object of type {type(answer).__name__}, which {why}.")
 
 
