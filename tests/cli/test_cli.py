@@ -18,10 +18,12 @@ from leadwise.cli import main, verbs
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.synthetic import _write_record
 from leadwise.cohort.waveforms import MISSING
-from leadwise.evaluators import contract
+from leadwise.evaluators.contract import EVALUATORS, Material
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.leads import LEADS
+from leadwise.registry import Settings
 from leadwise.run import bundle
+from leadwise.study.execute import find_plan
 
 
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
@@ -80,7 +82,8 @@ def test_a_role_without_records_is_said(leadwise, tree: Path) -> None:
 
 def test_roles_from_a_plan(leadwise, tree: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
-    plan.write_text("[roles]\ntrain = [1, 2]\naudit = [3]\n")
+    whole = find_plan("demo").read_text()
+    plan.write_text(f"roles = {{train = [1, 2], audit = [3]}}\n{whole}")
     _, text, _ = leadwise("data", "check", tree, "--plan", plan, "--json")
     assert list(json.loads(text)["roles"]) == ["train", "audit"]
 
@@ -117,18 +120,39 @@ class Counting:
         return self.evaluator.probabilities(signals, masks)
 
 
+class CountingKind:
+    """The kind of it."""
+
+    Settings = Settings
+
+    @classmethod
+    def make(cls, _settings: Settings, material: Material) -> Counting:
+        return Counting(LogisticEvaluator().fit(material.train))
+
+    @classmethod
+    def load(cls, path: Path, _evaluators: object) -> Counting:
+        return Counting(LogisticEvaluator.load(path))
+
+
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
-    builders = {"counting": lambda train, _: Counting(LogisticEvaluator().fit(train))}
-    monkeypatch.setattr(contract, "_BUILDERS", contract._BUILDERS | builders)
+    monkeypatch.setattr(EVALUATORS, "_kinds", EVALUATORS._kinds | {"counting": CountingKind})
     monkeypatch.setattr(Counting, "read", 0)
     return Counting
 
 
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """The published plan, with one evaluator more."""
+    place = tmp_path / "plan.toml"
+    place.write_text(find_plan("ptbxl").read_text() + '\n[evaluators.counting]\nkind = "counting"\n')
+    return place
+
+
 def test_references_are_searched_for_one_budget_and_an_interrupted_search_goes_on(
-    leadwise, pristine_tree: Path, counting: type[Counting], monkeypatch: pytest.MonkeyPatch
+    leadwise, pristine_tree: Path, counting: type[Counting], plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("references", "--cohort", pristine_tree, "--k", 2, "--evaluator", "counting", "--json")
+    words = ("references", "--cohort", pristine_tree, "--k", 2, "--plan", plan, "--evaluator", "counting", "--json")
     monkeypatch.setattr(counting, "patience", 30)
     assert leadwise(*words)[0] == 130
     monkeypatch.setattr(counting, "patience", 10**9)
@@ -147,9 +171,9 @@ def test_references_are_searched_for_one_budget_and_an_interrupted_search_goes_o
 
 @pytest.mark.parametrize("evaluator", ["controlled", "counting"])
 def test_clinical_sets_of_other_sizes_have_no_rank_and_a_value_where_it_is_cheap(
-    leadwise, pristine_tree: Path, counting: type[Counting], evaluator: str
+    leadwise, pristine_tree: Path, counting: type[Counting], plan: Path, evaluator: str
 ) -> None:
-    words = ("references", "--cohort", pristine_tree, "--k", 3, "--evaluator", evaluator)
+    words = ("references", "--cohort", pristine_tree, "--k", 3, "--plan", plan, "--evaluator", evaluator)
     rows = json.loads(leadwise(*words, "--json")[1])["clinical"]
     assert [row["name"] for row in rows] == ["12-lead", "6-lead", "4-lead", "3-lead", "2-lead"]
     text = leadwise(*words)[1]

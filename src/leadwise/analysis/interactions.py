@@ -79,8 +79,7 @@ def interaction(
     """I of one allocation between any two evaluators, each against its own reference.
 
     ``reference`` may name one evaluator, whose reference both are compared with. Beside the columns of
-    ``interactions.csv`` there are ``records``, how many were compared, and ``left_out``, how many lack a lead of a
-    reference.
+    ``interactions.csv`` there are ``records``, how many were compared, and ``left_out``, how many lack its leads.
     """
     return interactions([allocation], evaluator, baseline, references, [metric], reference)
 

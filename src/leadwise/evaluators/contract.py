@@ -116,14 +116,13 @@ def evaluator_sha256(evaluator: Evaluator) -> str | None:
 
 def as_array(answer: Any, who: str) -> Shaped[np.ndarray, "..."]:
     """Answer of an evaluator or a policy as an array of numbers."""
+    why = "holds no numbers"
     try:
         array = np.asarray(answer)
-    except Exception as error:  # whatever the library says that made it, torch for instance of a tensor with gradients
-        why = f"is no NumPy array ({one_line(error)})"
-    else:
         if array.dtype.kind in "biuf":
             return array
-        why = "holds no numbers"
+    except Exception as error:  # whatever the library says that made it, torch for instance of a tensor with gradients
+        why = f"is no NumPy array ({one_line(error)})"
     raise InputError(f"{who} answered with an object of type {type(answer).__name__}, which {why}.")
 
 
@@ -177,7 +176,7 @@ def check_evaluator(evaluator: Evaluator, records: Records, tolerance: float = 1
     def ask(of: Records, with_masks: Bool[np.ndarray, "n 12"]) -> Float[np.ndarray, "n l"]:
         return Scorer(asked, of).masks(with_masks)
 
-    def demand(again: Callable[[], Float[np.ndarray, "n l"]], as_before: Float[np.ndarray, "n l"], but: str) -> bool:
+    def demand(again: Callable[[], Float[np.ndarray, "..."]], as_before: Float[np.ndarray, "..."], but: str) -> bool:
         difference = np.inf
         with complaints.gather():
             difference = np.abs(again() - as_before).max()
