@@ -119,6 +119,9 @@ class Counting:
         Counting.read += 1
         return self.evaluator.probabilities(signals, masks)
 
+    def save(self, path: Path) -> None:
+        self.evaluator.save(path)
+
 
 class CountingKind:
     """The kind of it."""
