@@ -152,7 +152,7 @@ def test_what_is_sealed_as_ptbxl_opens_only_for_what_was_frozen_on_it(
     monkeypatch.setattr("leadwise.cohort.identity._SIZES", {8: sizes[8]})
     cohort = replace(small_cohort)
     assert cohort.identity.kind == "synthetic"
-    with pytest.raises(InputError, match=r"was frozen on a cohort in PTB-XL's layout; the seal on .*, which has folds"):
+    with pytest.raises(InputError, match=r"was frozen on a cohort other than PTB-XL; the seal on .*, which has folds"):
         bundle.open(cohort, "evaluation")
     contents = json.loads((bundle.path / CONTENTS).read_text())
     without = {fold: each for fold, each in cohort.identity.folds.items() if fold != "8"}
