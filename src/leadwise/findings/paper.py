@@ -29,10 +29,7 @@ _WITH_INTERVAL = ("value", "delta", "interaction")
 """Columns that ``lo`` and ``hi`` belong to, in tables that have them."""
 
 
-def published_frame(
-    results: Mapping[str, pd.DataFrame],
-    roles: Mapping[str, Sequence[int]],
-) -> pd.DataFrame:
+def published_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     """``published.csv``: one row a published number; an interval stands in the row of its number.
 
     ``difference`` is ours minus the published number; of the number that stands there for orientation where there is

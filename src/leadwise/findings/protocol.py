@@ -191,8 +191,7 @@ def _resample(run: _Run) -> Answer:
     said = f" SHA-256 of the multiplicities: {', '.join(told)}." if told else ""
     roles = ", ".join(run.contents.scored)
     return _judged(
-        problems,
-        f"{plan.replicates:,} replicates of every contrast and interaction, {roles}, seed {plan.seed}.{said}",
+        problems, f"{plan.replicates:,} replicates of every contrast and interaction, {roles}, seed {plan.seed}.{said}"
     )
 
 
