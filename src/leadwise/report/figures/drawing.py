@@ -87,14 +87,6 @@ def where(evaluator: str, k: int = 0) -> str:
 def say_nothing(ax: Axes, what: str) -> Axes:
     """A sentence in place of a picture: there are no rows for ``what``."""
     ax.set_axis_off()
-    ax.text(
-        0.5,
-        0.5,
-        fill(f"No rows for {what}.", 34, break_on_hyphens=False),
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        fontsize=SMALL,
-        color=GREY,
-    )
+    words = fill(f"No rows for {what}.", 34, break_on_hyphens=False)
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=SMALL, color=GREY)
     return ax
