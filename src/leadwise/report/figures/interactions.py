@@ -85,9 +85,7 @@ def _cell(part: pd.DataFrame, k: int) -> tuple[float, float, float]:
 
 
 def _cell_text(value: float, low: float, high: float) -> str:
-    if np.isnan(value):
-        return "–"
-    return f"{signed(1e3 * value, 1)}\n{bounds_text(low, high)}"
+    return "–" if np.isnan(value) else f"{signed(1e3 * value, 1)}\n{bounds_text(low, high)}"
 
 
 def largest_interaction(interactions: pd.DataFrame, metric: str = "nll") -> float | None:

@@ -14,10 +14,8 @@ def headline(story: Story) -> str:
     cell = story.primary
     start = story.opening
     if cell.after.missing:
-        return (
-            f"{start}nothing can be said about {names([cell])}: there is no contrast with fixed leads under "
-            f"{story.evaluator}."
-        )
+        reason = f"there is no contrast with fixed leads under {story.evaluator}"
+        return f"{start}nothing can be said about {names([cell])}: {reason}."
     verdict = {
         BELOW: f"is ahead of {story.fixed}",
         ABOVE: f"stays behind {story.fixed}",

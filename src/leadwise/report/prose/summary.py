@@ -124,12 +124,10 @@ def claims(story: Story) -> Iterator[str]:
     yield f"Of the paper's {len(frame)} claims, the verdict is {_by_verdict(frame, titles, NOT_ANSWERABLE)}."
     beside = frame[(frame["verdict"] == NOT_ANSWERABLE) & (frame["orientation_contradicted"].fillna(0) > 0)]
     if len(beside):
-        cells = [
-            f"“{row.claim}” ({row.orientation_contradicted} of {row.orientation_cells} cells)"
-            for row in beside.itertuples()
-        ]
+        which = zip(beside["claim"], beside["orientation_contradicted"], beside["orientation_cells"], strict=True)
+        cells = "; ".join(f"“{claim}” ({against} of {count} cells)" for claim, against, count in which)
         yield (
-            f"For orientation, the {beside['orientation_role'].iloc[0]} role would contradict {'; '.join(cells)}, "
+            f"For orientation, the {beside['orientation_role'].iloc[0]} role would contradict {cells}, "
             "but the claims are about other patients, so that this decides nothing."
         )
 
