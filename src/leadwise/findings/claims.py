@@ -90,17 +90,11 @@ def read_claims() -> list[Claim]:
     claims: dict[str, Claim] = {}
     for row in csv.DictReader(text.splitlines()):
         claim = claims.setdefault(row["claim"], Claim(row["claim"], row["where"], int(row["fold"]), []))
-        statement = Statement(
-            row["quantity"],
-            row["policies"].split() or [""],  # what is said of evaluators alone has no policy
-            row["evaluator"],
-            row["baseline"],
-            row["reference"],
-            [int(k) for k in row["budgets"].split()],
-            row["metrics"].split(),
-            row["expected"],
-        )
-        claim.statements.append(statement)
+        policies = row["policies"].split() or [""]  # what is said of evaluators alone has no policy
+        evaluator, baseline, reference = (row[name] for name in ("evaluator", "baseline", "reference"))
+        budgets, metrics = [int(k) for k in row["budgets"].split()], row["metrics"].split()
+        about = Statement(row["quantity"], policies, evaluator, baseline, reference, budgets, metrics, row["expected"])
+        claim.statements.append(about)
     return list(claims.values())
 
 

@@ -33,9 +33,6 @@ class Found(NamedTuple):
         """The difference; its interval is at least as wide as one of paired resamples would be."""
         return Found(self.value - other.value, self.lo - other.hi, self.hi - other.lo)
 
-    def without_interval(self) -> "Found":
-        return Found(self.value)
-
 
 MISSING = Found(np.nan)
 
@@ -54,15 +51,8 @@ def side(found: Found) -> str:
 
 
 class Findings:
-    """The results of a run, asked in the words of the study.
-
-    Parameters
-    ----------
-    results
-        Frames by the stem of their file: ``contrasts``, ``interactions``, … Any may be missing or lack rows.
-    roles
-        The folds of each role.
-    """
+    """The results of a run (frames by the stem of their file, any of which may be missing or lack rows), asked in the
+    words of the study."""
 
     def __init__(self, results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> None:
         self.results = results
@@ -75,10 +65,8 @@ class Findings:
 
     def scored(self, role: str | None) -> bool:
         """True if any result is of this role."""
-        frames = {name: self.results[name] for name in _SCORED if name in self.results}
-        return any(
-            "role" in frame.columns and (role,) in self._index(name, ("role",)) for name, frame in frames.items()
-        )
+        frames = [name for name in _SCORED if "role" in self.results.get(name, ())]
+        return any((role,) in self._index(name, ("role",)) for name in frames)
 
     def rows(self, name: str, **facts: Hashable) -> pd.DataFrame:
         """The rows of a frame that have these values; none where it does not even have the column."""
@@ -98,17 +86,16 @@ class Findings:
         row = frame.iloc[at]
         if isinstance(row[column], str):
             return Found(row[column])
-        return Found(*(_number(row.get(each)) for each in (column, "lo", "hi")))
+        return Found(*(np.nan if pd.isna(cell := row.get(each)) else float(cell) for each in (column, "lo", "hi")))
 
     def _index(self, name: str, columns: tuple[str, ...]) -> dict[tuple[object, ...], int]:
         """The first row of a frame for each combination of values: hundreds of numbers are looked up in few frames."""
         if (name, columns) not in self._indices:
             frame = self.results[name]
             keys = zip(*(_blank_where_missing(frame[column]) for column in columns), strict=True)
-            index: dict[tuple[object, ...], int] = {}
+            index = self._indices[name, columns] = {}
             for at, key in enumerate(keys):
                 index.setdefault(key, at)
-            self._indices[name, columns] = index
         return self._indices[name, columns]
 
     def contrast(
@@ -144,7 +131,3 @@ def _blank_where_missing(column: "pd.Series[Any]") -> list[object]:
     """A column's values; what is blank in a frame is missing once it was written as CSV and read again."""
     missing = column.isna().tolist()
     return ["" if gone else value for value, gone in zip(column.tolist(), missing, strict=True)]
-
-
-def _number(cell: Any) -> float:
-    return np.nan if pd.isna(cell) else float(cell)

@@ -29,22 +29,13 @@ _WITH_INTERVAL = ("value", "delta", "interaction")
 """Columns that ``lo`` and ``hi`` belong to, in tables that have them."""
 
 
-def published_frame(
-    results: Mapping[str, pd.DataFrame],
-    roles: Mapping[str, Sequence[int]],
-) -> pd.DataFrame:
+def published_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     """``published.csv``: one row a published number; an interval stands in the row of its number.
 
     ``difference`` is ours minus the published number; of the number that stands there for orientation where there is
     no other. ``z`` is empty where the patients are the same, or an interval is missing. A number is in the unit that
-    was published: ``percent``, or a count of ``patients`` where our table has their share.
-
-    Parameters
-    ----------
-    results
-        Frames by the stem of their file. Any may be missing or lack rows.
-    roles
-        The folds of each role; a published number is compared with that of the role that has its fold.
+    was published: ``percent``, or a count of ``patients`` where our table has their share. It is compared with that of
+    the role that has its fold; any of the results may be missing or lack rows.
     """
     tables = dict(results)
     if "role" in tables.get("splits", pd.DataFrame()):
@@ -109,7 +100,7 @@ def _ours(findings: Findings, numbers: pd.DataFrame) -> pd.DataFrame:
         facts = {key: row[key] for key in used.columns[used.loc[row["table"]]]}
         found = findings.find(row["table"], row["column"], **facts)
         if row["column"] not in _WITH_INTERVAL:
-            found = found.without_interval()
+            found = Found(found.value)
         if row["unit"] == "percent":
             found = Found(*(100 * each for each in found))
         elif row["unit"]:  # a share of the role's patients

@@ -163,10 +163,8 @@ def _first_lead(run: _Run) -> Answer:
     unanchored = [name for name, policy in run.bundle.policies.items() if policy.first_lead is None]
     frame = frame[~frame["policy"].isin(unanchored)]
     first = frame.assign(first=frame["leads"].str.split().str[0])
-    different = first.groupby(["role", "id"])["first"].nunique() > 1
-    problems = [f"Policies begin with different leads for {_several(int(different.sum()), 'record')}."] * bool(
-        different.any()
-    )
+    different = int((first.groupby(["role", "id"])["first"].nunique() > 1).sum())
+    problems = [f"Policies begin with different leads for {_several(different, 'record')}."] * bool(different)
     policies, leads = (", ".join(sorted(names.unique())) for names in (frame["policy"], first["first"]))
     return _judged(problems, f"{policies} begin alike: {leads}.")
 
@@ -178,8 +176,8 @@ def _resample(run: _Run) -> Answer:
         cells = sum(int((run.results[name]["role"] == role).sum()) for name in ("contrasts", "interactions"))
         counts = replicates[replicates["role"] == role]["replicate"].value_counts()
         if sorted(counts.index) != list(range(plan.replicates)) or set(counts) != {cells}:
-            wanted = f"{plan.replicates:,} replicates"
-            problems.append(f"Not every contrast and interaction of the {role} role has {wanted}.")
+            every = f"Not every contrast and interaction of the {role} role"
+            problems.append(f"{every} has {plan.replicates:,} replicates.")
     patients = dict(zip(run.results["splits"]["role"], run.results["splits"]["patients"], strict=True))
     drawn = {row.role: row for row in run.results["resamples"].itertuples()} if "resamples" in run.results else {}
     for role in run.contents.scored if drawn else []:
@@ -189,11 +187,8 @@ def _resample(run: _Run) -> Answer:
         else:
             told.append(f"{role} {row.sha256}")
     said = f" SHA-256 of the multiplicities: {', '.join(told)}." if told else ""
-    roles = ", ".join(run.contents.scored)
-    return _judged(
-        problems,
-        f"{plan.replicates:,} replicates of every contrast and interaction, {roles}, seed {plan.seed}.{said}",
-    )
+    fine = f"{plan.replicates:,} replicates of every contrast and interaction, {', '.join(run.contents.scored)}"
+    return _judged(problems, f"{fine}, seed {plan.seed}.{said}")
 
 
 def _recomputed(run: _Run) -> Answer:
@@ -218,10 +213,8 @@ def _results(run: _Run) -> Answer:
 
 
 def _machine(run: _Run) -> Answer:
-    several = {
-        name: sorted({str(getattr(each, name)) for each in run.history.software})
-        for name in sorted(Software.model_fields)
-    }
+    used, names = run.history.software, sorted(Software.model_fields)
+    several = {name: sorted({str(getattr(each, name)) for each in used}) for name in names}
     problems = [
         f"Receipts tell of several: {name} {', '.join(several[name])}." for name in BITS if len(several[name]) > 1
     ]

@@ -66,9 +66,8 @@ def _contrast(
         rows = readings.reindex(pd.MultiIndex.from_arrays([allocation["id"], leads]))
         labels, probabilities = (rows.filter(regex=f"^{kind}_") for kind in "yp")
         if probabilities.isna().any(axis=None):
-            raise InputError(
-                f"records.parquet lacks readings by the {evaluator} evaluator that the primary cell needs."
-            )
+            lacking = f"readings by the {evaluator} evaluator that the primary cell needs"
+            raise InputError(f"records.parquet lacks {lacking}.")
         values.append(METRICS[metric](labels.to_numpy(dtype=bool), probabilities.to_numpy(dtype=float), None))
     facts = {"role": role, "policy": policy, "evaluator": evaluator, "reference_evaluator": owner, "k": k}
     replicates = _read(contents, "replicates", metric=metric, reference_metric=metric, **facts)

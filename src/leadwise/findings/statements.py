@@ -71,18 +71,6 @@ class Statement:
 QUALITY, IDENTICAL = "evaluator quality", "identical sets"
 
 
-def _contrast(findings: Findings, role: str | None, at: Place) -> Found:
-    return findings.contrast(role, at.policy, at.evaluator, at.k, at.metric, at.reference)
-
-
-def _interaction(findings: Findings, role: str | None, at: Place) -> Found:
-    return findings.interaction(role, at.policy, at.evaluator, at.baseline, at.reference, at.k, at.metric)
-
-
-def _paired(findings: Findings, role: str | None, at: Place) -> Found:
-    return findings.paired(role, at.policy, at.versus, at.evaluator, at.k, at.metric)
-
-
 def _calibration(findings: Findings, role: str | None, at: Place) -> Found:
     """A statistic of the policy minus that of the ECE-matched set."""
     found = _calibrated(findings, role, at, f"{at.metric} difference", versus=REFERENCE)
@@ -118,19 +106,17 @@ def _identical(findings: Findings, role: str | None, at: Place) -> Found:
     return findings.find("alignment", role=role, k=at.k, statistic="identical", label="", **facts)
 
 
-def _quality(findings: Findings, role: str | None, at: Place) -> Found:
-    return findings.quality(role, at.evaluator, at.metric)
-
-
 QUANTITIES: dict[str, Callable[[Findings, str | None, Place], Found]] = {
-    "contrast": _contrast,
-    "interaction": _interaction,
-    "paired": _paired,
+    "contrast": lambda ours, role, at: ours.contrast(role, at.policy, at.evaluator, at.k, at.metric, at.reference),
+    "interaction": lambda ours, role, at: ours.interaction(
+        role, at.policy, at.evaluator, at.baseline, at.reference, at.k, at.metric
+    ),
+    "paired": lambda ours, role, at: ours.paired(role, at.policy, at.versus, at.evaluator, at.k, at.metric),
     "calibration": _calibration,
     "variance retained": _variance,
     "label ece": _label_ece,
     "spearman": _spearman,
     IDENTICAL: _identical,
-    QUALITY: _quality,
+    QUALITY: lambda ours, role, at: ours.quality(role, at.evaluator, at.metric),
 }
 """The estimate that each kind of statement is about."""

@@ -21,11 +21,8 @@ _NAMES = {
     "controlled-unbalanced": "unbalanced controlled",
     "controlled-recalibrated": "recalibrated controlled",
     "reference": "Fixed set",
-    "nll": "NLL",
     "brier": "Brier",
-    "ece": "ECE",
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
+    **{metric: metric.upper() for metric in ("nll", "ece", "auroc", "auprc")},
 }
 _ADJECTIVES = ("controlled", "controlled-unbalanced", "controlled-recalibrated", "strong", "mask-robust")
 """Evaluators whose names say what they are like."""

@@ -30,15 +30,8 @@ def compositions() -> list[Composition]:
 def draw_figures(results: Mapping[str, pd.DataFrame], plan: Plan, directory: Path) -> dict[str, Path]:
     """Draw every figure of the report and write it as SVG and PDF; returns the files by name.
 
-    Parameters
-    ----------
-    results
-        Frames by the names of their files: contrasts, interactions, modal_sets, headroom, reliability, patients,
-        patient_effects, and references (for the name of the first lead). Any of them may be missing.
-    plan
-        Says which policies and evaluators are shown, and in what order.
-    directory
-        Where the figures go.
+    Any of the results (frames by the names of their files) may be missing; the plan says which policies and evaluators
+    are shown, and in what order.
     """
     shown = Shown(results, plan)
     written: dict[str, Path] = {}

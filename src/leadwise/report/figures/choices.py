@@ -80,17 +80,9 @@ def plot_headroom(headroom: pd.DataFrame, ax: Axes | None = None, evaluator: str
         if points.empty:
             continue
         face = colour if statistic == "fixed" else "white"  # open markers: nobody can acquire like this
-        ax.plot(
-            [budgets.index(k) for k in points["k"]],
-            points["value"],
-            linestyle=line,
-            marker=marker,
-            color=colour,
-            markerfacecolor=face,
-            markersize=4.5,
-            linewidth=1.2,
-            label=name,
-        )
+        x = [budgets.index(k) for k in points["k"]]
+        (curve,) = ax.plot(x, points["value"], f"{marker}{line}", color=colour, linewidth=1.2, label=name)
+        curve.set(markerfacecolor=face, markersize=4.5)
     dress(ax, f"NLL headroom\n{evaluator_title(evaluator)}, {role} role", "budget k (leads)", "mean NLL (nats)")
     ax.set_xticks(range(len(budgets)), [str(k) for k in budgets])
     ax.margins(y=0.12)

@@ -106,17 +106,8 @@ def _draw_arms(ax: Axes, drawn: pd.DataFrame, rows: list[_Row], baseline: str, e
         keys = list(zip(arm["policy"], arm["k"], strict=True))
         y = np.array([place[key] for key in keys]) + shift
         ax.hlines(y, arm["lo"], arm["hi"], colors=colour, linewidths=1.0, zorder=3)
-        ax.plot(
-            arm["delta"],
-            y,
-            marker,
-            color=colour,
-            markerfacecolor=face,
-            markersize=3.8,
-            markeredgewidth=1.0,
-            zorder=4,
-            label=evaluator_title(name),
-        )
+        (dots,) = ax.plot(arm["delta"], y, marker, color=colour, zorder=4, label=evaluator_title(name))
+        dots.set(markerfacecolor=face, markersize=3.8, markeredgewidth=1.0)
         means[name] = dict(zip(keys, zip(arm["delta"], y, strict=True), strict=True))
     for key in [key for key in means[baseline] if key in means[evaluator] and baseline != evaluator]:
         (x0, y0), (x1, y1) = means[baseline][key], means[evaluator][key]
@@ -128,17 +119,9 @@ def _write_interactions(ax: Axes, found: pd.DataFrame, rows: list[_Row]) -> None
     """The column of 10³ · I beside the panel; its heading stands in the row of the first policy's name."""
 
     def write(y: float, points: float, side: str, text: str) -> None:
-        ax.annotate(
-            text,
-            (1.0, y),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(points, 0),
-            textcoords="offset points",
-            ha=side,
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-        )
+        across = ax.get_yaxis_transform()
+        note = ax.annotate(text, (1.0, y), (points, 0), xycoords=across, textcoords="offset points")
+        note.set(ha=side, va="center", fontsize=SMALL, color=INK)
 
     if found.empty:
         return
@@ -155,18 +138,9 @@ def _label_rows(ax: Axes, rows: list[_Row], headers: dict[str, int]) -> None:
     for policy, y in headers.items():
         if y > 0:
             ax.axhline(y - 0.5, color=FAINT, linewidth=0.6, zorder=0)
-        ax.text(
-            0.02,
-            y,
-            spoken(policy),
-            transform=ax.get_yaxis_transform(),
-            va="center",
-            fontsize=SMALL,
-            weight="bold",
-            color=INK,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # the zero line ends where a name begins
-            zorder=5,
-        )
+        name = ax.text(0.02, y, spoken(policy), transform=ax.get_yaxis_transform(), va="center", color=INK, zorder=5)
+        name.set(fontsize=SMALL, weight="bold")
+        name.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # the zero line ends where a name begins
     ax.set_yticks([row.y for row in rows], [f"k = {row.k}" for row in rows])
     ax.set_ylim(rows[-1].y + 0.6, -0.6)
     ax.tick_params(axis="y", length=0)

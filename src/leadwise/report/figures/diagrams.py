@@ -86,17 +86,8 @@ def _box(ax: Axes, centre: _Point, size: _Point, text: str, colour: str) -> None
     lines = text.split("\n")
     for index, line in enumerate(lines):
         up = ((len(lines) - 1) / 2 - index) * 1.3 * SMALL - 0.35 * SMALL  # from the centre to the line's baseline
-        ax.annotate(
-            line,
-            centre,
-            xytext=(0, up),
-            textcoords="offset points",
-            ha="center",
-            va="baseline",
-            fontsize=SMALL,
-            weight="normal" if index else "bold",
-            color=INK,
-        )
+        words = ax.annotate(line, centre, (0, up), textcoords="offset points", ha="center", va="baseline", color=INK)
+        words.set(fontsize=SMALL, weight="normal" if index else "bold")
 
 
 def _arrow(ax: Axes, start: _Point, end: _Point) -> None:
@@ -114,15 +105,7 @@ def _lead_strip(ax: Axes, height: float, acquired: Sequence[str]) -> None:
     """The twelve leads as cells; those that are acquired are filled."""
     width = _WIDTH / len(LEADS)
     for index, lead in enumerate(LEADS):
-        seen = lead in acquired
-        cell = Rectangle(
-            (index * width + 0.4, height - 3.5),
-            width=width - 0.8,
-            height=7,
-            facecolor=GREEN if seen else "white",
-            edgecolor=GREEN if seen else FAINT,
-            linewidth=0.8,
-        )
-        ax.add_patch(cell)
-        colour = "white" if seen else GREY
+        face, edge, colour = (GREEN, GREEN, "white") if lead in acquired else ("white", FAINT, GREY)
+        corner = (index * width + 0.4, height - 3.5)
+        ax.add_patch(Rectangle(corner, width - 0.8, 7, facecolor=face, edgecolor=edge, linewidth=0.8))
         ax.text((index + 0.5) * width, height, lead, ha="center", va="center", fontsize=SMALL, color=colour)

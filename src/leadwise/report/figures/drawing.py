@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from textwrap import fill
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -14,6 +15,8 @@ SMALL, TITLE = 7.0, 8.0
 
 PAGE, COLUMN = 7.2, 3.5
 """Inches: the width of a page of two columns, and of one column."""
+
+_LEGEND: dict[str, Any] = {"fontsize": SMALL, "labelcolor": INK, "frameon": False, "handletextpad": 0.5}
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -38,7 +41,7 @@ def legend(ax: Axes, alone: bool) -> None:
     if alone:
         shared_legend(ax.figure, [ax])
     else:
-        ax.legend(loc="best", fontsize=SMALL, labelcolor=INK, frameon=False, handletextpad=0.5)
+        ax.legend(loc="best", **_LEGEND)
 
 
 def shared_legend(figure: Figure | SubFigure, panels: Sequence[Axes]) -> None:
@@ -48,16 +51,8 @@ def shared_legend(figure: Figure | SubFigure, panels: Sequence[Axes]) -> None:
         if (own := ax.get_legend()) is not None:
             own.remove()
     if handles:
-        figure.legend(
-            handles,
-            names,
-            loc="outside lower center",
-            ncols=min(len(names), max(1, int(figure.bbox.width / figure.dpi / 1.6))),
-            fontsize=SMALL,
-            labelcolor=INK,
-            frameon=False,
-            handletextpad=0.5,
-        )
+        columns = min(len(names), max(1, int(figure.bbox.width / figure.dpi / 1.6)))
+        figure.legend(handles, names, loc="outside lower center", ncols=columns, **_LEGEND)
 
 
 def in_thousandths(axis: Axis) -> None:
@@ -87,14 +82,6 @@ def where(evaluator: str, k: int = 0) -> str:
 def say_nothing(ax: Axes, what: str) -> Axes:
     """A sentence in place of a picture: there are no rows for ``what``."""
     ax.set_axis_off()
-    ax.text(
-        0.5,
-        0.5,
-        fill(f"No rows for {what}.", 34, break_on_hyphens=False),
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        fontsize=SMALL,
-        color=GREY,
-    )
+    words = fill(f"No rows for {what}.", 34, break_on_hyphens=False)
+    ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", va="center", fontsize=SMALL, color=GREY)
     return ax

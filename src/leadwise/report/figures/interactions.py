@@ -54,16 +54,8 @@ def plot_interaction_rows(
     ax.pcolormesh(np.ma.masked_invalid(values), cmap=_SCALE, vmin=-scale, vmax=scale, edgecolors="white", linewidth=1.5)
     for row, part in enumerate(parts.values()):
         for column, k in enumerate(budgets):
-            ax.text(
-                column + 0.5,
-                row + 0.5,
-                _cell_text(*_cell(part, k)),
-                ha="center",
-                va="center",
-                fontsize=SMALL,
-                color=INK,
-                linespacing=1.2,
-            )
+            words = ax.text(column + 0.5, row + 0.5, _cell_text(*_cell(part, k)), fontsize=SMALL, color=INK)
+            words.set(ha="center", va="center", linespacing=1.2)
     note = "10³ · I with its 95% interval; positive: adaptation fares worse"
     dress(ax, f"{spoken(policy)}: I in {spoken(metric)}, {role} role", f"budget k (leads)\n{note}")
     ax.set_xticks(np.arange(len(budgets)) + 0.5, [str(k) for k in budgets])
@@ -93,9 +85,7 @@ def _cell(part: pd.DataFrame, k: int) -> tuple[float, float, float]:
 
 
 def _cell_text(value: float, low: float, high: float) -> str:
-    if np.isnan(value):
-        return "–"
-    return f"{signed(1e3 * value, 1)}\n{bounds_text(low, high)}"
+    return "–" if np.isnan(value) else f"{signed(1e3 * value, 1)}\n{bounds_text(low, high)}"
 
 
 def largest_interaction(interactions: pd.DataFrame, metric: str = "nll") -> float | None:

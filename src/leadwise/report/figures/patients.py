@@ -52,17 +52,10 @@ def plot_sorted_effects(
     ax.fill_between(x, y, 0, where=y >= 0, color=VERMILLION, alpha=0.35, linewidth=0)
     ax.plot(x, y, color=INK, linewidth=1.2)
     zero_line(ax)
-    facts = (
-        f"central 98% of\n{len(delta):,} patients,",
-        f"full range\n{signed(delta[0], 2)} to {signed(delta[-1], 2)}",
-    )
-    ax.text(0.04, 0.96, "\n".join(facts), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, linespacing=1.3)
-    dress(
-        ax,
-        title=f"{spoken(policy)}, k = {k}\n{evaluator_title(evaluator)},\n{role} role",
-        xlabel="patients (%),\nsorted by effect",
-        ylabel="patient’s delta NLL (nats)\nnegative favours adaptation",
-    )
+    facts = f"central 98% of\n{len(delta):,} patients,\nfull range\n{signed(delta[0], 2)} to {signed(delta[-1], 2)}"
+    ax.text(0.04, 0.96, facts, transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, linespacing=1.3)
+    title = f"{spoken(policy)}, k = {k}\n{evaluator_title(evaluator)},\n{role} role"
+    dress(ax, title, "patients (%),\nsorted by effect", "patient’s delta NLL (nats)\nnegative favours adaptation")
     _percent(ax)
     return ax
 
@@ -90,12 +83,8 @@ def plot_effect_quartiles(
         ax.vlines(x, arm["lo"], arm["hi"], colors=style.colour, linewidths=1.1, zorder=3)
         ax.plot(x, arm["value"], style.marker, color=style.colour, markersize=4.2, zorder=4, label=spoken(policy))
     zero_line(ax)
-    dress(
-        ax,
-        title=f"By first-lead uncertainty, k = {k}\n{evaluator_title(evaluator)},\n{role} role",
-        xlabel="quartile of uncertainty,\nleast to most",
-        ylabel="mean delta NLL (nats)\nnegative favours adaptation",
-    )
+    title = f"By first-lead uncertainty, k = {k}\n{evaluator_title(evaluator)},\n{role} role"
+    dress(ax, title, "quartile of uncertainty,\nleast to most", "mean delta NLL (nats)\nnegative favours adaptation")
     ax.set_xticks(range(4), ["Q1", "Q2", "Q3", "Q4"])
     ax.set_xlim(-0.5, 3.5)
     legend(ax, alone)
@@ -121,24 +110,12 @@ def plot_cumulative_benefit(
         delta = np.sort(rows_of(rows, policy=policy)["delta"].to_numpy(dtype=float))
         share = np.arange(len(delta) + 1) / len(delta)
         benefit = np.concatenate([[0.0], -np.cumsum(delta) / len(delta)])
-        ax.plot(
-            share,
-            benefit,
-            color=style.colour,
-            marker=style.marker,
-            markevery=0.125,
-            markersize=4.2,
-            linewidth=1.2,
-            clip_on=False,
-            label=spoken(policy),
-        )
+        (curve,) = ax.plot(share, benefit, color=style.colour, linewidth=1.2, clip_on=False, label=spoken(policy))
+        curve.set(marker=style.marker, markevery=0.125, markersize=4.2)
     zero_line(ax)
-    dress(
-        ax,
-        title=f"Cumulative benefit, k = {k}\n{evaluator_title(evaluator)},\n{role} role",
-        xlabel="patients (%),\nranked within each policy",
-        ylabel="cumulative mean benefit (nats)\npositive favours adaptation",
-    )
+    title = f"Cumulative benefit, k = {k}\n{evaluator_title(evaluator)},\n{role} role"
+    benefit_axis = "cumulative mean benefit (nats)\npositive favours adaptation"
+    dress(ax, title, "patients (%),\nranked within each policy", benefit_axis)
     _percent(ax)
     legend(ax, alone)
     return ax

@@ -40,30 +40,15 @@ def plot_reliability(
     for policy, style in styles(shown).items():
         arm = rows_of(rows, policy=policy).sort_values("bin")
         line = "--" if policy == REFERENCE else "-"
-        ax.plot(arm["probability"], arm["frequency"], line, color=style.colour, linewidth=0.9, zorder=2)
-        ax.scatter(
-            arm["probability"],
-            arm["frequency"],
-            s=_LARGEST * arm["count"] / fullest,
-            facecolors="none",  # open, because arms often lie on each other
-            edgecolors=style.colour,
-            marker=style.marker,
-            linewidths=0.9,
-            zorder=3,
-            clip_on=False,
+        x, y = arm["probability"], arm["frequency"]
+        ax.plot(x, y, line, color=style.colour, linewidth=0.9, zorder=2)
+        dots = ax.scatter(
+            x, y, _LARGEST * arm["count"] / fullest, edgecolors=style.colour, marker=style.marker, zorder=3
         )
+        dots.set(facecolors="none", linewidths=0.9, clip_on=False)  # open, because arms often lie on each other
         # for the legend alone: there, a marker's size means nothing
-        ax.plot(
-            [],
-            [],
-            linestyle=line,
-            linewidth=0.9,
-            color=style.colour,
-            marker=style.marker,
-            markersize=5,
-            markerfacecolor="none",
-            label=_arm_name(policy),
-        )
+        (key,) = ax.plot([], [], f"{style.marker}{line}", color=style.colour, linewidth=0.9, label=_arm_name(policy))
+        key.set(markersize=5, markerfacecolor="none")
     dress(ax, f"{label}, k = {k}\n{evaluator_title(evaluator)}, {role} role", "mean probability", "observed frequency")
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     legend(ax, alone)

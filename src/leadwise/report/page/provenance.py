@@ -31,15 +31,8 @@ def software_frame(history: History) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*_SOFTWARE.values(), "stages"])
 
 
-_SOFTWARE = {
-    "leadwise": "leadwise",
-    "commit": "commit",
-    "python": "Python",
-    "numpy": "NumPy",
-    "torch": "PyTorch",
-    "cpu": "CPU",
-    "threads": "threads",
-}
+_SOFTWARE = {"leadwise": "leadwise", "commit": "commit", "python": "Python", "numpy": "NumPy", "torch": "PyTorch"}
+_SOFTWARE |= {"cpu": "CPU", "threads": "threads"}
 
 
 def _files(hashes: Mapping[str, str]) -> pd.DataFrame:

@@ -32,13 +32,8 @@ def _texts(
         first = seen.setdefault(each.kind, name)
         like = {} if first == name else {"like": planned[first].settings, "like_name": called(first)}
         facts = {"kind": each.kind, "plan": plan, "settings": each.settings, "name": called(name), **like}
-        facts["said"] = _said(each.settings)
+        settings = each.settings.model_dump(mode="json")  # told as they are where nothing is known of the kind
+        facts["said"] = listing(f"{key.replace('_', ' ')} {value}" for key, value in settings.items())
         template = templates().select_template([f"kinds/{what}/{each.kind}.j2", "kinds/other.j2"])
         text = " ".join(template.render(facts).split())
         yield name, f"{text[0].upper()}{text[1:]}" if called is the_evaluator else text  # a policy's name stays
-
-
-def _said(settings: Any) -> str:
-    """Settings of a kind that nothing is known of."""
-    facts = settings.model_dump(mode="json")
-    return listing(f"{name.replace('_', ' ')} {value}" for name, value in facts.items())

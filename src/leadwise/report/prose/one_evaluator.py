@@ -5,20 +5,17 @@ from collections.abc import Iterator
 from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, side
 from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate
-from leadwise.report.prose.story import CALIBRATION, EXPLORATORY, METRICS, PROPER, Story
+from leadwise.report.prose.story import CALIBRATION, METRICS, PROPER, Story
 from leadwise.report.prose.words import metrics_of, names, tally
 
 
 def headline(story: Story) -> str:
     """One sentence on the primary cell."""
     cell = story.primary
-    warning = "On synthetic recordings, which say nothing about patients, in" if story.contents.synthetic else "In"
-    start = f"{warning} the {story.folds(story.role)}, at k = {cell.k}, "
+    start = story.opening
     if cell.after.missing:
-        return (
-            f"{start}nothing can be said about {names([cell])}: there is no contrast with fixed leads under "
-            f"{story.evaluator}."
-        )
+        reason = f"there is no contrast with fixed leads under {story.evaluator}"
+        return f"{start}nothing can be said about {names([cell])}: {reason}."
     verdict = {
         BELOW: f"is ahead of {story.fixed}",
         ABOVE: f"stays behind {story.fixed}",
@@ -31,10 +28,8 @@ def headline(story: Story) -> str:
 
 
 def primary_cell(story: Story) -> Iterator[str]:
-    """Sentences on the level of the headline in the plan, and on the same cell in other metrics."""
+    """Sentences on the cell of the headline in other metrics."""
     cell = story.primary
-    level = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
-    yield f"The cell of the headline, {names([cell])}, is {level}."
     for metric in METRICS:
         other = story.cell(story.family, cell.policy, cell.k, metric).after
         if metric != cell.metric and not other.missing:

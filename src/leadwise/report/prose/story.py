@@ -32,6 +32,12 @@ class Story:
         owner = self.family.reference
         self.fixed = "the best fixed leads" if owner == OWN else f"the best fixed leads of {the_evaluator(owner)}"
 
+    @property
+    def opening(self) -> str:
+        """The beginning of the headline."""
+        warning = "On synthetic recordings, which say nothing about patients, in" if self.contents.synthetic else "In"
+        return f"{warning} the {self.folds(self.role)}, at k = {self.primary.k}, "
+
     def cell(self, family: Family, policy: str, k: int, metric: str) -> Cell:
         return Cell.at(self.find, self.role, family, policy, k, metric)
 

@@ -12,7 +12,8 @@ from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate, listing, several
 from leadwise.report.prose import one_evaluator, other_settings, transfer
 from leadwise.report.prose.aligned import aligned
-from leadwise.report.prose.story import METRICS, Story
+from leadwise.report.prose.story import EXPLORATORY, METRICS, Story
+from leadwise.report.prose.words import names
 from leadwise.run.contents import RunContents
 
 SYNTHETIC = "The recordings are synthetic: a program made them, and they say nothing about patients."
@@ -44,7 +45,7 @@ def summarise(contents: RunContents) -> Summary:
     main = transfer if story.transfers else one_evaluator
     parts = {
         "Whose results": scope(story),
-        "The cell of the headline": [*main.primary_cell(story), *hypotheses(story)],
+        "The cell of the headline": [level(story), *main.primary_cell(story), *hypotheses(story)],
         "Across policies, budgets and metrics": main.across(story),
         "Other references, other evaluators": other_settings.robustness(story),
         "Other evaluators in the place of the baseline": other_settings.baselines(story),
@@ -65,11 +66,8 @@ def scope(story: Story) -> Iterator[str]:
         made_on, cohort = story.contents.made_on.title, story.contents.cohort.title
         yield f"Everything was fitted and chosen on {made_on}, and is scored on {cohort}, which is another cohort."
     counts = [story.find.find("splits", name, role=story.role).value for name in ("records", "patients")]
-    many = (
-        ""
-        if pd.isna(counts).any()
-        else f": {several(int(counts[0]), 'record')} of {several(int(counts[1]), 'patient')}"
-    )
+    known = not pd.isna(counts).any()
+    many = f": {several(int(counts[0]), 'record')} of {several(int(counts[1]), 'patient')}" if known else ""
     yield f"These are results of the {story.folds(story.role)}{many}."
     if story.role != SCORED[-1]:
         unscored = story.folds(SCORED[-1])
@@ -80,6 +78,12 @@ def scope(story: Story) -> Iterator[str]:
         yield f"A positive interaction I says that adaptation pays less {than}."
     yield "Brackets hold 95% intervals, pointwise unless they are called simultaneous."
     yield "An estimate is said to lie above or below zero where its whole interval does."
+
+
+def level(story: Story) -> str:
+    """The level of the headline in the plan."""
+    said = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
+    return f"The cell of the headline, {names([story.primary])}, is {said}."
 
 
 def hypotheses(story: Story) -> Iterator[str]:
@@ -120,12 +124,10 @@ def claims(story: Story) -> Iterator[str]:
     yield f"Of the paper's {len(frame)} claims, the verdict is {_by_verdict(frame, titles, NOT_ANSWERABLE)}."
     beside = frame[(frame["verdict"] == NOT_ANSWERABLE) & (frame["orientation_contradicted"].fillna(0) > 0)]
     if len(beside):
-        cells = [
-            f"“{row.claim}” ({row.orientation_contradicted} of {row.orientation_cells} cells)"
-            for row in beside.itertuples()
-        ]
+        which = zip(beside["claim"], beside["orientation_contradicted"], beside["orientation_cells"], strict=True)
+        cells = "; ".join(f"“{claim}” ({against} of {count} cells)" for claim, against, count in which)
         yield (
-            f"For orientation, the {beside['orientation_role'].iloc[0]} role would contradict {'; '.join(cells)}, "
+            f"For orientation, the {beside['orientation_role'].iloc[0]} role would contradict {cells}, "
             "but the claims are about other patients, so that this decides nothing."
         )
 
@@ -135,18 +137,13 @@ def boundary(story: Story) -> Iterator[str]:
     yield (
         "Intervals take the trained evaluators and policies and the frozen references as given: they tell what "
         "other patients would change, not what another training would. All come from one resample, so they are "
-        "correlated, and many pointwise intervals together are no joint statement."
-    )
-    yield (
+        "correlated, and many pointwise intervals together are no joint statement. "
         "No margin of equivalence, no rule for subgroups and no clinical threshold was set; an interval that "
-        "includes zero does not show that two arms are equal."
-    )
-    yield (
+        "includes zero does not show that two arms are equal. "
         "The study looks back at one data set. A budget counts channels of recordings that were made with all "
         "their leads, not electrodes, and no benefit to patients is shown. An oracle, where one appears, looks at "
-        "the labels and cannot be deployed."
+        "the labels and cannot be deployed. What no hypothesis of the plan is about is exploratory."
     )
-    yield "What no hypothesis of the plan is about is exploratory."
     lacking = [what for what, there in _parts(story).items() if not there]
     yield f"The plan has no {listing(lacking, 'or')}." if lacking else ""
     if "post hoc" in {each.level for each in story.plan.hypotheses}:

@@ -6,15 +6,14 @@ from leadwise.findings.estimates import ABOVE, BELOW, INCLUDES, NO_INTERVAL, Fou
 from leadwise.findings.question import Cell
 from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate, listing
-from leadwise.report.prose.story import CALIBRATION, EXPLORATORY, METRICS, PROPER, Story
+from leadwise.report.prose.story import CALIBRATION, METRICS, PROPER, Story
 from leadwise.report.prose.words import at_budgets, metrics_of, names, share, tally
 
 
 def headline(story: Story) -> str:
     """One sentence on the primary cell."""
     cell = story.primary
-    warning = "On synthetic recordings, which say nothing about patients, in" if story.contents.synthetic else "In"
-    start = f"{warning} the {story.folds(story.role)}, at k = {cell.k}, "
+    start = story.opening
     gone = [name for name, found in _arms(story) if found.missing]
     if gone:
         return f"{start}nothing can be said about {names([cell])}: there is no contrast under {listing(gone)}."
@@ -61,10 +60,8 @@ def _meaning(story: Story, change: Found) -> str:
 
 
 def primary_cell(story: Story) -> Iterator[str]:
-    """Level of the headline in the plan, the same cell in other metrics, and verdicts on the hypotheses."""
+    """Sentences on the cell of the headline in other metrics."""
     cell = story.primary
-    level = "the plan's primary hypothesis" if story.planned else f"{EXPLORATORY}, as the plan has no primary one"
-    yield f"The cell of the headline, {names([cell])}, is {level}."
     for metric in METRICS:
         other = story.cell(story.family, cell.policy, cell.k, metric)
         if metric != cell.metric and not other.change.missing:

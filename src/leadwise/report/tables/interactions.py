@@ -24,11 +24,8 @@ def tables(view: View) -> Iterator[ReportTable]:
         columns = same("role", "policy", "k", "metric")
         columns |= {"d_baseline": f"D {spoken(baseline)}", "d_evaluator": f"D {spoken(name)}"}
         status = view.status("interaction", name, baseline, owner)
-        against = "each against its own best fixed sets"
-        if owner != OWN:
-            against = (
-                f"both against the fixed sets of {the_evaluator(owner)}, so that only what reads the leads changes"
-            )
+        common = f"both against the fixed sets of {the_evaluator(owner)}, so that only what reads the leads changes"
+        against = "each against its own best fixed sets" if owner == OWN else common
         short = "own references" if owner == OWN else f"references of {spoken(owner)}"
         yield view.table(
             "interactions" if not place else f"interactions-{name}-{baseline}-{owner}",

@@ -1,6 +1,7 @@
 """Tables as LaTeX, to be put into a paper with ``\\input``; needs the packages booktabs, longtable and lscape."""
 
 from collections.abc import Sequence
+from re import findall
 from textwrap import wrap
 from typing import Any
 
@@ -22,39 +23,22 @@ _WRAPS = (34, 22, 14)
 _HEADING = 12
 """Characters of a line of a heading."""
 
+_TEXT = (
+    r"\ backslash ~ asciitilde ^ asciicircum ` asciigrave < less > greater | bar ° degree µ mu μ mu – endash — emdash "
+    "‘ quoteleft ’ quoteright “ quotedblleft ” quotedblright"
+)
+"""Characters, each with the end of the command that prints it in text, such as ``\\textless{}``."""
+_MATHS = r"− - ± \pm × \times ≤ \leq ≥ \geq · \cdot α \alpha Δ \Delta λ \lambda ρ \rho"
+"""Characters, each with what prints it between dollar signs."""
 _ESCAPES = {
     **{char: f"\\{char}" for char in "&%$#_{}"},
     # in braces, because a row may begin with them, and then the end of the row above would take them for its own
     **{char: f"{{{char}}}" for char in "[]*"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "`": r"\textasciigrave{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
     **{char: f"{char}{{}}" for char in "-'"},  # two of them would become another character
-    "−": "$-$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "·": r"$\cdot$",
+    **{char: rf"\text{name}{{}}" for char, name in findall(r"(\S+) (\S+)", _TEXT)},
+    **{char: f"${sign}$" for char, sign in findall(r"(\S+) (\S+)", _MATHS)},
     "²": r"\textsuperscript{2}",
-    "°": r"\textdegree{}",
-    "µ": r"\textmu{}",
-    "μ": r"\textmu{}",
-    "α": r"$\alpha$",
-    "Δ": r"$\Delta$",
-    "λ": r"$\lambda$",
-    "ρ": r"$\rho$",
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
     "…": r"\ldots{}",
-    "‘": r"\textquoteleft{}",
-    "’": r"\textquoteright{}",
-    "“": r"\textquotedblleft{}",
-    "”": r"\textquotedblright{}",
 }
 _LETTERS = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
 """Letters that every LaTeX reads as they are."""
