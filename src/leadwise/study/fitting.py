@@ -16,7 +16,7 @@ from leadwise.analysis.readings import Readings
 from leadwise.analysis.splits import split_frame
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
-from leadwise.errors import PlanError, right_one
+from leadwise.errors import InputError, PlanError, right_one
 from leadwise.evaluators.contract import EVALUATORS, SavedEvaluator
 from leadwise.evaluators.contract import Material as EvaluatorMaterial
 from leadwise.evaluators.masked_resnet.evaluator import shipped_networks
@@ -26,6 +26,7 @@ from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.references import References, search_references
+from leadwise.registry import Settings
 from leadwise.run.bundle import write_bundle
 from leadwise.run.parts import Parts
 from leadwise.run.plan import Plan
@@ -74,7 +75,7 @@ def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
         allocations=allocations,
         directory=work.scratch,
     )
-    EVALUATORS.find(entry.kind).make(settings, material).save(_file(work.out, name))
+    _make_evaluator(entry.kind, settings, material).save(_file(work.out, name))
     if (work.scratch / HISTORY).exists():
         rows = [json.loads(line) for line in (work.scratch / HISTORY).read_text().splitlines()]
         table = pd.DataFrame(rows).drop(columns="seconds")  # a clock's answer, which the artifact must not depend on
@@ -93,7 +94,24 @@ def make_evaluator(plan: Plan, name: str, cohort: Cohort) -> SavedEvaluator:
     if entry.settings.policies:
         raise PlanError(f"The evaluator '{name}' is trained on what policies choose; a run makes it.")
     made_from = {other: make_evaluator(plan, other, cohort) for other in entry.settings.evaluators}
-    return EVALUATORS.find(entry.kind).make(entry.settings, EvaluatorMaterial(name, train, validation, made_from))
+    return _make_evaluator(entry.kind, entry.settings, EvaluatorMaterial(name, train, validation, made_from))
+
+
+def _make_evaluator(kind: str, settings: Settings, material: EvaluatorMaterial) -> SavedEvaluator:
+    made = EVALUATORS.find(kind).make(settings, material)
+    _check_made(kind, made, "name", "labels", "sha256", "save")
+    return made
+
+
+def _check_made(kind: str, made: object, *members: str) -> None:
+    """Raise unless what a kind made has all that a run needs of it."""
+    missing = [member for member in members if not hasattr(made, member)]
+    if missing:
+        lacking = " and ".join(f"'{member}'" for member in missing)
+        raise InputError(
+            f"The kind {kind} makes an object of type {type(made).__name__} without {lacking}, which a run needs; add "
+            "what is missing to its class."
+        )
 
 
 def choose_seed(work: Work, name: str) -> None:
@@ -152,7 +170,9 @@ def fit_policy(work: Work, name: str) -> None:
         patterns=_patterns(cohort) if CENSUS in work.inputs else None,
         directory=work.readings,
     )
-    POLICIES.find(entry.kind).make(entry.settings, material).save(_file(work.out, name))
+    made = POLICIES.find(entry.kind).make(entry.settings, material)
+    _check_made(entry.kind, made, "name", "save")
+    made.save(_file(work.out, name))
 
 
 def _patterns(cohort: Cohort) -> Bool[np.ndarray, "p 12"]:
