@@ -1,6 +1,7 @@
 """Work of each stage up to the freeze. Nothing here reads the audit or the evaluation role."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,8 @@ def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
     if entry.settings.policies:
         tensors, _ = read_tensors(work.inputs[masks_stage(name)] / "masks.safetensors", MASKS_FORMAT)
         allocations = {policy: tensors[policy].astype(bool) for policy in entry.settings.policies}
-    material = EvaluatorMaterial(
-        name=name,
-        train=cohort["train"],
-        validation=cohort["validation"],
-        evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
-        allocations=allocations,
-        directory=work.scratch,
-    )
+    made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
+    material = EvaluatorMaterial(name, cohort["train"], cohort["validation"], made_from, allocations, work.scratch)
     _make_evaluator(entry.kind, settings, material).save(_file(work.out, name))
     if (work.scratch / HISTORY).exists():
         rows = [json.loads(line) for line in (work.scratch / HISTORY).read_text().splitlines()]
@@ -241,14 +236,15 @@ def _parts(work: Work) -> Parts:
 
 
 def _evaluator_files(work: Work) -> dict[str, Path]:
-    """Files of the plan's evaluators among the stage's inputs."""
-    stages = {name: evaluator_stage(name) for name in work.study.plan.evaluators}
-    return {name: _file(work.inputs[stage], name) for name, stage in stages.items() if stage in work.inputs}
+    return _files(work, {name: evaluator_stage(name) for name in work.study.plan.evaluators})
 
 
 def _policy_files(work: Work) -> dict[str, Path]:
-    """Files of the plan's policies among the stage's inputs."""
-    stages = {name: policy_stage(name) for name in work.study.plan.policies}
+    return _files(work, {name: policy_stage(name) for name in work.study.plan.policies})
+
+
+def _files(work: Work, stages: Mapping[str, str]) -> dict[str, Path]:
+    """Files of those parts of the plan whose stages are among the stage's inputs."""
     return {name: _file(work.inputs[stage], name) for name, stage in stages.items() if stage in work.inputs}
 
 

@@ -115,23 +115,10 @@ def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
 
 def _parts(plan: Plan, evaluators: Iterable[str] = (), policies: Iterable[str] = ()) -> tuple[str, ...]:
     """The stages of these evaluators and policies, and of all that they are loaded with."""
-    found: dict[str, None] = {}
-
-    def add_evaluator(name: str) -> None:
-        for other in plan.evaluators[name].settings.evaluators:
-            add_evaluator(other)
-        found[evaluator_stage(name)] = None
-
-    def add_policy(name: str) -> None:
-        settings = plan.policies[name].settings
-        for other in settings.evaluators:
-            add_evaluator(other)
-        for other in settings.policies:
-            add_policy(other)
-        found[policy_stage(name)] = None
-
+    found: list[str] = []
     for name in evaluators:
-        add_evaluator(name)
+        found += [*_parts(plan, plan.evaluators[name].settings.evaluators), evaluator_stage(name)]
     for name in policies:
-        add_policy(name)
-    return tuple(found)
+        settings = plan.policies[name].settings
+        found += [*_parts(plan, settings.evaluators, settings.policies), policy_stage(name)]
+    return tuple(dict.fromkeys(found))
