@@ -289,7 +289,7 @@ def test_a_study_of_one_evaluator_and_one_policy_is_whole(ward: Path, tmp_path: 
         "The plan compares no two evaluators, so it does not tell whether an advantage survives a change of evaluator.",
         "The plan compares no two policies with each other.",
         "The plan has no second evaluator, interactions, pairs of policies or hypotheses.",
-        f"Evaluator swing is of the kind {__name__}:Loudness, which this program did not bring along; its settings are",
+        f"Evaluator swing is of the kind {__name__}:Loudness; its settings are",
     ):
         assert sentence in there, sentence
     assert not re.search(r"(?<![\w-])(nan|None|inf|Traceback)(?![\w-])|\[\]|[{}]", there)

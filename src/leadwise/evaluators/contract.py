@@ -70,6 +70,7 @@ class EvaluatorKind(Protocol):
 
     Optional: ``trials(settings, train, validation) -> {unit: (amount, work)}``, a little of each kind of work that
     `Settings.cost` counts, so that a forecast can time it; ``reading``, the unit of its readings.
+    ``version`` (1): a whole number, raised whenever `make` would make another one of the same material.
     """
 
     Settings: type[Settings]

@@ -18,8 +18,6 @@ _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _LOCK = ".lock"
 _MARK = "leadwise run\n"
 """In the lock file: the directory was new or empty when a run began to write there."""
-
-
 _BUNDLED = ("bundle.json", "freeze.json", "plan.toml", "evaluators", "policies", "references", "tables")
 
 

@@ -198,8 +198,7 @@ class Plan(Part):
                 _check_name(table, name)
         for table, named in (("evaluators", self.evaluators), ("policies", self.policies)):
             for name, entry in named.items():
-                where = f"{table}.{name}"
-                self._check_known(where, entry.settings.evaluators, entry.settings.policies)
+                self._check_known(f"{table}.{name}", entry.settings.evaluators, entry.settings.policies)
         self._check_circles()
         if self.first_lead_of is not None:
             self._check_first_lead(self.first_lead_of)

@@ -17,25 +17,17 @@ KEYS = (
 )
 """All columns by which the rows of some table are known."""
 
-_WHOLE = "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells cell"
-_WHOLE += " present holding contradicted shared_patients replicate"
-_TRUTHS = "chosen deployable decides"
-_MAYBE_WHOLE = "parameters fold orientation_cells orientation_holding orientation_contradicted all_zero"
-_MAYBE_TRUE = "same_sign intervals_overlap"
-_NUMBERS = "value lo hi adaptive fixed delta d_baseline d_evaluator d_policy interaction lo_simultaneous"
-_NUMBERS += " hi_simultaneous a b share probability frequency nll brier uncertainty published published_lo published_hi"
-_NUMBERS += " ours ours_lo ours_hi orientation orientation_lo orientation_hi difference z"
-_TYPES = {
-    column: kind
-    for kind, columns in (
-        ("float64", _NUMBERS),
-        ("int64", _WHOLE),
-        ("bool", _TRUTHS),
-        ("Int64", _MAYBE_WHOLE),
-        ("boolean", _MAYBE_TRUE),
-    )
-    for column in columns.split()
+_COLUMNS = {
+    "float64": "value lo hi adaptive fixed delta d_baseline d_evaluator d_policy interaction lo_simultaneous "
+    "hi_simultaneous a b share probability frequency nll brier uncertainty published published_lo published_hi ours "
+    "ours_lo ours_hi orientation orientation_lo orientation_hi difference z",
+    "int64": "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells "
+    "cell present holding contradicted shared_patients replicate",
+    "bool": "chosen deployable decides",
+    "Int64": "parameters fold orientation_cells orientation_holding orientation_contradicted all_zero",
+    "boolean": "same_sign intervals_overlap",
 }
+_TYPES = {column: kind for kind, columns in _COLUMNS.items() for column in columns.split()}
 """Types of columns that hold no text; values of a type with a capital may be missing."""
 _KINDS = {"float64": "fiu", "int64": "iu", "bool": "b", "Int64": "fiu", "boolean": "b"}
 """For each type the kinds (as NumPy calls them) that a column of a file may have."""

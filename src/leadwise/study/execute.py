@@ -81,11 +81,7 @@ def run_study(
 
 
 def evaluate_bundle(
-    bundle: str | Path,
-    cohort: str | Path,
-    out: str | Path,
-    role: str | None = None,
-    tell: Tell = lambda _line: None,
+    bundle: str | Path, cohort: str | Path, out: str | Path, role: str | None = None, tell: Tell = lambda _line: None
 ) -> tuple[RunDirectory, str]:
     """Score one role of a cohort with a frozen bundle (or the bundle of a run), nothing refitted; says which role."""
     if role is not None and role not in ROLES:

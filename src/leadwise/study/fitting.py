@@ -1,6 +1,7 @@
 """Work of each stage up to the freeze. Nothing here reads the audit or the evaluation role."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from leadwise.analysis.readings import Readings
 from leadwise.analysis.splits import split_frame
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
-from leadwise.errors import PlanError, right_one
+from leadwise.errors import InputError, PlanError, right_one
 from leadwise.evaluators.contract import EVALUATORS, SavedEvaluator
 from leadwise.evaluators.contract import Material as EvaluatorMaterial
 from leadwise.evaluators.masked_resnet.evaluator import shipped_networks
@@ -26,6 +27,7 @@ from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
 from leadwise.policies.rollout import allocate_budgets
 from leadwise.references import References, search_references
+from leadwise.registry import Settings
 from leadwise.run.bundle import write_bundle
 from leadwise.run.parts import Parts
 from leadwise.run.plan import Plan
@@ -66,15 +68,9 @@ def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
     if entry.settings.policies:
         tensors, _ = read_tensors(work.inputs[masks_stage(name)] / "masks.safetensors", MASKS_FORMAT)
         allocations = {policy: tensors[policy].astype(bool) for policy in entry.settings.policies}
-    material = EvaluatorMaterial(
-        name=name,
-        train=cohort["train"],
-        validation=cohort["validation"],
-        evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
-        allocations=allocations,
-        directory=work.scratch,
-    )
-    EVALUATORS.find(entry.kind).make(settings, material).save(_file(work.out, name))
+    made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
+    material = EvaluatorMaterial(name, cohort["train"], cohort["validation"], made_from, allocations, work.scratch)
+    _make_evaluator(entry.kind, settings, material).save(_file(work.out, name))
     if (work.scratch / HISTORY).exists():
         rows = [json.loads(line) for line in (work.scratch / HISTORY).read_text().splitlines()]
         table = pd.DataFrame(rows).drop(columns="seconds")  # a clock's answer, which the artifact must not depend on
@@ -93,7 +89,24 @@ def make_evaluator(plan: Plan, name: str, cohort: Cohort) -> SavedEvaluator:
     if entry.settings.policies:
         raise PlanError(f"The evaluator '{name}' is trained on what policies choose; a run makes it.")
     made_from = {other: make_evaluator(plan, other, cohort) for other in entry.settings.evaluators}
-    return EVALUATORS.find(entry.kind).make(entry.settings, EvaluatorMaterial(name, train, validation, made_from))
+    return _make_evaluator(entry.kind, entry.settings, EvaluatorMaterial(name, train, validation, made_from))
+
+
+def _make_evaluator(kind: str, settings: Settings, material: EvaluatorMaterial) -> SavedEvaluator:
+    made = EVALUATORS.find(kind).make(settings, material)
+    _check_made(kind, made, "name", "labels", "sha256", "save")
+    return made
+
+
+def _check_made(kind: str, made: object, *members: str) -> None:
+    """Raise unless what a kind made has all that a run needs of it."""
+    missing = [member for member in members if not hasattr(made, member)]
+    if missing:
+        lacking = " and ".join(f"'{member}'" for member in missing)
+        raise InputError(
+            f"The kind {kind} makes an object of type {type(made).__name__} without {lacking}, which a run needs; add "
+            "what is missing to its class."
+        )
 
 
 def choose_seed(work: Work, name: str) -> None:
@@ -152,7 +165,9 @@ def fit_policy(work: Work, name: str) -> None:
         patterns=_patterns(cohort) if CENSUS in work.inputs else None,
         directory=work.readings,
     )
-    POLICIES.find(entry.kind).make(entry.settings, material).save(_file(work.out, name))
+    made = POLICIES.find(entry.kind).make(entry.settings, material)
+    _check_made(entry.kind, made, "name", "save")
+    made.save(_file(work.out, name))
 
 
 def _patterns(cohort: Cohort) -> Bool[np.ndarray, "p 12"]:
@@ -221,14 +236,15 @@ def _parts(work: Work) -> Parts:
 
 
 def _evaluator_files(work: Work) -> dict[str, Path]:
-    """Files of the plan's evaluators among the stage's inputs."""
-    stages = {name: evaluator_stage(name) for name in work.study.plan.evaluators}
-    return {name: _file(work.inputs[stage], name) for name, stage in stages.items() if stage in work.inputs}
+    return _files(work, {name: evaluator_stage(name) for name in work.study.plan.evaluators})
 
 
 def _policy_files(work: Work) -> dict[str, Path]:
-    """Files of the plan's policies among the stage's inputs."""
-    stages = {name: policy_stage(name) for name in work.study.plan.policies}
+    return _files(work, {name: policy_stage(name) for name in work.study.plan.policies})
+
+
+def _files(work: Work, stages: Mapping[str, str]) -> dict[str, Path]:
+    """Files of those parts of the plan whose stages are among the stage's inputs."""
     return {name: _file(work.inputs[stage], name) for name, stage in stages.items() if stage in work.inputs}
 
 

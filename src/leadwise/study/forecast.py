@@ -17,7 +17,6 @@ from leadwise.cohort.roles import SCORED
 from leadwise.cohort.synthetic import FEWEST_RECORDS, synthesize
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import EVALUATORS, Material
-from leadwise.policies.contract import POLICIES
 from leadwise.run.directory import RunDirectory
 from leadwise.run.plan import Plan, read_plan
 from leadwise.run.stage import in_order
@@ -92,15 +91,14 @@ def calibrate(plan: Plan, cohort: Cohort | None) -> dict[str, float]:
     batches = [getattr(getattr(each.settings, "recipe", None), "batch", 0) for each in plan.evaluators.values()]
     trial = synthesize(records=max(400, 2 * max(batches)), seed=1)
     train, validation = trial["train"], trial["validation"]
-    entries = [(EVALUATORS.find(each.kind), each.settings) for each in plan.evaluators.values()]
-    chosen = [(POLICIES.find(each.kind), each.settings) for each in plan.policies.values()]
-    for kind, settings in [*entries, *chosen]:
-        trials = kind.trials(settings, train, validation) if hasattr(kind, "trials") else {}
+    for entry in [*plan.evaluators.values(), *plan.policies.values()]:
+        kind = entry.registry.find(entry.kind)
+        trials = kind.trials(entry.settings, train, validation) if hasattr(kind, "trials") else {}
         for unit, (amount, work) in trials.items():
             if unit not in seconds:
                 seconds[unit] = min(_seconds(work) for _ in range(2)) / amount  # the first also compiles
-    for name, (kind, _) in zip(plan.evaluators, entries, strict=True):
-        seconds[f"read {name}"] = seconds.get(getattr(kind, "reading", ""), 0.0)
+    for name, entry in plan.evaluators.items():
+        seconds[f"read {name}"] = seconds.get(getattr(EVALUATORS.find(entry.kind), "reading", ""), 0.0)
     return seconds
 
 

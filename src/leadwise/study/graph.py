@@ -6,8 +6,9 @@ Nothing is computed here, and nothing that computes is imported, so that a run's
 from collections.abc import Iterable, Mapping
 from math import comb
 
+from leadwise.errors import InputError
 from leadwise.leads import LEADS
-from leadwise.run.plan import Plan
+from leadwise.run.plan import EvaluatorPlan, Plan, PolicyPlan
 from leadwise.run.stage import Later, Stage
 from leadwise.run.stage_names import (
     CENSUS,
@@ -56,6 +57,14 @@ def _fitting(what: str, *arguments: object) -> Later:
     return Later(_FITTING, what, arguments)
 
 
+def _version(entry: EvaluatorPlan | PolicyPlan) -> int:
+    """The version of an entry's kind, which its class may declare."""
+    version = getattr(entry.registry.find(entry.kind), "version", 1)
+    if type(version) is not int:
+        raise InputError(f"The kind {entry.kind} has the version {version!r}, where a whole number is due.")
+    return version
+
+
 def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
     """Stages of an evaluator: candidates of several seeds and the choice among them, and its references."""
     entry, final = plan.evaluators[name], evaluator_stage(name)
@@ -64,21 +73,18 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
         chosen_by = _parts(plan, policies=entry.settings.policies)
         made.append(Stage(masks_stage(name), _fitting("choose_masks", name), ("role:train", *chosen_by)))
         needs = (*needs, masks_stage(name))
-    cost = entry.settings.cost(sizes)
+    version, cost = _version(entry), entry.settings.cost(sizes)
     for seed in seeds(plan, name):
         said = entry.as_said() | {"seeds": [seed]}
         make = _fitting("fit_evaluator", name, seed)
-        made.append(Stage(evaluator_stage(name, seed), make, needs, said, cost=cost))
+        made.append(Stage(evaluator_stage(name, seed), make, needs, said, version, cost))
     if seeds(plan, name):
         candidates = [evaluator_stage(name, seed) for seed in seeds(plan, name)]
         # whatever a candidate is loaded with
         others = [need for need in needs if need.startswith("evaluator/")]
-        choice = {f"read {name}": sizes["selection"] * len(candidates)}
-        made.append(
-            Stage(final, _fitting("choose_seed", name), (SELECTION, *candidates, *others), entry.as_said(), cost=choice)
-        )
-    else:
-        made.append(Stage(final, _fitting("fit_evaluator", name), needs, entry.as_said(), cost=cost))
+        needs, cost = (SELECTION, *candidates, *others), {f"read {name}": sizes["selection"] * len(candidates)}
+    make = _fitting("choose_seed" if seeds(plan, name) else "fit_evaluator", name)
+    made.append(Stage(final, make, needs, entry.as_said(), version, cost))
     for k in entry.references:
         cost = {f"read {name}": comb(len(LEADS), k) * sizes["selection"]}
         needs = (SELECTION, *_parts(plan, [name]))
@@ -94,7 +100,8 @@ def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
         needs = (*needs, CENSUS)
     if entry.settings.evaluators and plan.first_lead_of is not None:
         needs = (*needs, search_stage(plan.first_lead_of, 1))
-    return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, cost=entry.settings.cost(sizes))
+    cost = entry.settings.cost(sizes)
+    return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, _version(entry), cost)
 
 
 def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
@@ -108,23 +115,10 @@ def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
 
 def _parts(plan: Plan, evaluators: Iterable[str] = (), policies: Iterable[str] = ()) -> tuple[str, ...]:
     """The stages of these evaluators and policies, and of all that they are loaded with."""
-    found: dict[str, None] = {}
-
-    def add_evaluator(name: str) -> None:
-        for other in plan.evaluators[name].settings.evaluators:
-            add_evaluator(other)
-        found[evaluator_stage(name)] = None
-
-    def add_policy(name: str) -> None:
-        settings = plan.policies[name].settings
-        for other in settings.evaluators:
-            add_evaluator(other)
-        for other in settings.policies:
-            add_policy(other)
-        found[policy_stage(name)] = None
-
+    found: list[str] = []
     for name in evaluators:
-        add_evaluator(name)
+        found += [*_parts(plan, plan.evaluators[name].settings.evaluators), evaluator_stage(name)]
     for name in policies:
-        add_policy(name)
-    return tuple(found)
+        settings = plan.policies[name].settings
+        found += [*_parts(plan, settings.evaluators, settings.policies), policy_stage(name)]
+    return tuple(dict.fromkeys(found))

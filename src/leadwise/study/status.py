@@ -77,11 +77,10 @@ def _fingerprints(directory: RunDirectory, plan: Plan, history: History) -> dict
     The stage that counts the cohort begins with all roles. Of several such receipts that one counts which fits the
     plan best, and the last of those that fit alike.
     """
-    begun = history.begun
-    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(begun) if receipt.stage == CENSUS]
+    cohorts = [_fitting(directory, plan, receipt) for receipt in reversed(history.begun) if receipt.stage == CENSUS]
     if cohorts:
         return max(cohorts, key=lambda cohort: cohort[0])[1]
-    return {role: fingerprint for receipt in begun for role, fingerprint in receipt.roles.items()}
+    return {role: fingerprint for receipt in history.begun for role, fingerprint in receipt.roles.items()}
 
 
 def _fitting(directory: RunDirectory, plan: Plan, census: Begin) -> tuple[float, dict[str, str]]:
@@ -90,10 +89,8 @@ def _fitting(directory: RunDirectory, plan: Plan, census: Begin) -> tuple[float,
     if read_artifact(place) is None:
         return 0.0, {}
     settings, wanted = json.loads((place / OUTPUTS).read_text())["settings"], plan.cohort.as_said()
-    if not isinstance(settings, dict) or not isinstance(settings.get("roles"), dict):
+    roles = settings.get("roles") if isinstance(settings, dict) else None
+    if not isinstance(roles, dict) or settings.get("cohort", wanted) != wanted:
         return 0.0, {}
-    if settings.get("cohort", wanted) != wanted:
-        return 0.0, {}
-    said = census.roles
-    fitting = {role: each for role, each in said.items() if settings["roles"].get(role) == plan.roles.get(role)}
-    return len(fitting) / max(1, len(said)), fitting
+    fitting = {role: each for role, each in census.roles.items() if roles.get(role) == plan.roles.get(role)}
+    return len(fitting) / max(1, len(census.roles)), fitting
