@@ -19,6 +19,7 @@ from leadwise.run.directory import RunDirectory
 from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner, Stage, Work, read_artifact
+from leadwise.run.stage_names import scoring_stage
 from leadwise.run.verify import verify
 from leadwise.store import file_sha256
 from leadwise.study.execute import _made_cohort, evaluate_bundle, report_run, run_study
@@ -61,8 +62,9 @@ def test_every_stage_is_done_once_and_the_receipts_say_so(finished: Path) -> Non
 
 
 def test_nothing_but_finished_work_is_left(finished: Path) -> None:
-    left = [path for path in (finished / "artifacts").glob("*/*") if not (path / "outputs.json").exists()]
-    assert left == []
+    places = [path for path in (finished / "artifacts").rglob("*") if re.match("[0-9a-f]{16}", path.name)]
+    assert places
+    assert [path for path in places if not (path / "outputs.json").exists()] == []
     files = [".lock", "ledger.jsonl", "manifest.json", "plan.toml", "report.html"]
     directories = ["artifacts", "bundle", "cohort-160-3", "figures", "results", "tables"]
     assert sorted(path.name for path in finished.iterdir()) == sorted(files + directories)
@@ -77,15 +79,13 @@ def test_again_nothing_is_done_and_all_is_the_same(finished: Path, copied: Path)
 
 
 def test_a_change_of_the_plan_redoes_what_depends_on_it(copied: Path, tmp_path: Path) -> None:
-    """Other policies: the evaluators and references stay; the controls too, but for the one that wraps a policy."""
+    """Another setting of one policy: all that is not made from it stays."""
     changed, count = tmp_path / "changed.toml", len(events(copied))
     changed.write_text(PLAN.replace("neighbours = 10", "neighbours = 9"))
     run_study(changed, copied)
-    redone = {"ecg-on-demand", "mga", "ccga", "strong-mga", "freeze", "audit", "evaluation"}
-    # only CCGA has neighbours: the other policies come out the same, and what depends on them is not done again
-    assert begun(copied, count) == redone
+    assert begun(copied, count) == {"policy/ccga", "freeze", "score/audit", "score/evaluation"}
     assert verify(copied) == []
-    assert Bundle(copied / "bundle").plan.policies.neighbours == 9
+    assert Bundle(copied / "bundle").plan.policies["ccga"].settings.model_dump()["neighbours"] == 9
     count = len(events(copied))
     run_study(tmp_path / "changed.toml", copied)
     assert begun(copied, count) == set()
@@ -95,15 +95,15 @@ def test_words_of_the_plan_that_decide_nothing_redo_little(copied: Path, tmp_pat
     changed, count = tmp_path / "changed.toml", len(events(copied))
     changed.write_text(PLAN.replace('"tiny"', '"small"'))
     run_study(changed, copied)
-    assert begun(copied, count) <= {"freeze", "audit", "evaluation"}
+    assert begun(copied, count) <= {"freeze", "score/audit", "score/evaluation"}
     assert verify(copied) == []
 
 
 def test_another_budget_of_the_strong_search_redoes_no_other(copied: Path, tmp_path: Path) -> None:
     changed, count = tmp_path / "changed.toml", len(events(copied))
-    changed.write_text(PLAN.replace("search = [1, 2]", "search = [1, 2, 4]"))
+    changed.write_text(PLAN.replace("references = [1, 2]\n", "references = [1, 2, 4]\n"))
     run_study(changed, copied)
-    assert begun(copied, count) == {"references-strong-4", "freeze", "audit", "evaluation"}
+    assert begun(copied, count) == {"references/strong/4", "freeze", "score/audit", "score/evaluation"}
     contrasts = pd.read_csv(copied / "results" / "contrasts.csv")
     assert set(contrasts[contrasts["evaluator"] == "strong"]["k"]) == {2, 4}
 
@@ -142,7 +142,8 @@ def test_no_stage_can_read_the_evaluation_role_before_the_freeze(finished: Path,
 def test_before_the_freeze_only_fingerprints_and_counts_are_taken_of_it(finished: Path) -> None:
     """The evaluation role begins after the freeze ends; of its labels not even the prevalence is told before."""
     told = events(finished)
-    assert told.index(("end", "freeze")) < told.index(("begin", "audit")) < told.index(("begin", "evaluation"))
+    assert told.index(("end", "freeze")) < told.index(("begin", "score/audit"))
+    assert told.index(("begin", "score/audit")) < told.index(("begin", "score/evaluation"))
     splits = pd.read_parquet(finished / "bundle" / "tables" / "splits.parquet").set_index("role")
     prevalence = [column for column in splits if column.startswith("prevalence") or column == "all_zero"]
     assert len(prevalence) == 6
@@ -180,17 +181,18 @@ def test_a_bundle_elsewhere_gives_the_same_results(finished: Path, tmp_path: Pat
     names = {file.name for file in directory.results.glob("*.parquet")}
     assert names == {file.name for file in (finished / "results").glob("*.parquet")}
     # what the publication says of the evaluation role is put to the audit role where that alone was scored
-    beside = {f"{name}.parquet" for name in ("published", "claims", "claim_cells", "references")}
+    beside = {f"{name}.parquet" for name in ("published", "claims", "claim_cells", "references", "evaluators")}
     for name in names - beside:
         ours, theirs = (pd.read_parquet(place / name) for place in (directory.results, finished / "results"))
         ours, theirs = (table[table["role"] == scored].reset_index(drop=True) for table in (ours, theirs))
         pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
     assert (directory.path / "report.html").exists()
     assert verify(directory.path) == []
-    expected = [("cohort", ""), ("bundle", ""), ("begin", scored), ("end", scored), ("results", ""), ("report", "")]
+    stage = scoring_stage(scored)
+    expected = [("cohort", ""), ("bundle", ""), ("begin", stage), ("end", stage), ("results", ""), ("report", "")]
     assert events(directory.path) == expected
     evaluate_bundle(bundle, finished / "cohort-160-3", tmp_path / "out", role)
-    assert events(directory.path).count(("begin", scored)) == 1
+    assert events(directory.path).count(("begin", stage)) == 1
     assert verify(directory.path) == []
 
 
@@ -460,16 +462,16 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
         "leadwise.evaluators.scoring Scorer _checked",
     )
     inside: dict[str, list[tuple[str, object, object]]] = {
-        "strong-seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
-        "mask-robust": [("call", training, 3 + rng.randrange(3))],
-        "references-strong-2": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
-        "references-controlled-4": [("call", "leadwise.references _Ledger add", 0)],
-        "strong-mga": [("call", scorer, rng.randrange(3))],
-        "audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.scoring paired_frame", 0)],
-        "evaluation": [("call", "leadwise.study.scoring readings_frame", 0)],
+        "evaluator/strong/seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
+        "evaluator/mask-robust/seed-1": [("call", training, 3 + rng.randrange(3))],
+        "references/strong/2": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
+        "references/controlled/4": [("call", "leadwise.references _Ledger add", 0)],
+        "policy/strong-mga": [("call", scorer, rng.randrange(3))],
+        "score/audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.scoring paired_frame", 0)],
+        "score/evaluation": [("call", "leadwise.study.scoring readings_frame", 0)],
         "freeze": [("call", "leadwise.run.bundle atomic_file", 0)],
     }
-    points: list[tuple[str, object, object]] = [("call", "leadwise.study.run read_ptbxl", 0)]
+    points: list[tuple[str, object, object]] = [("call", "leadwise.cohort.synthetic read_ptbxl", 0)]
     for name in planned(plan):
         points += inside.get(name, [])
         moments: list[tuple[str, object, object]] = [
@@ -481,7 +483,7 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
             ("receipt", ["end", name], "written"),
         ]
         points.append(rng.choice(moments))
-    replacing = "leadwise.study.run shutil rmtree"
+    replacing = "leadwise.study.execute shutil rmtree"
     points += [("call", replacing, n) for n in (0, 1, 2, 3)]
     points += [("receipt", ["results", ""], moment) for moment in ("torn", "written")]
     points += [("receipt", ["report", ""], moment) for moment in ("unwritten", "torn", "written")]
@@ -517,8 +519,7 @@ def test_what_ships_scored_on_made_up_recordings_says_so_everywhere(tmp_path: Pa
     assert "Another cohort." in page
     claims = pd.read_csv(directory.results / "claims.csv")
     assert set(claims["verdict"]) == {"not answerable"}
-    published = pd.read_csv(directory.results / "published.csv")
-    assert set(published["quantity"][published["ours"].notna()]) == {"strong parameters"}
+    assert pd.read_csv(directory.results / "published.csv")["ours"].isna().all()
     (receipt,) = [each for each in receipt_facts(directory.ledger) if each["event"] == "cohort"]
     assert receipt["cohort"]["kind"] == "synthetic"
     assert verify(directory.path) == []

@@ -162,7 +162,6 @@ class Runner(Finder):
         key, place, said = self.key(stage), self.place(stage), self.inputs(stage)
         scratch = place.with_name(f"{place.name}.unfinished")
         scratch.mkdir(parents=True, exist_ok=True)
-        self.directory.readings.mkdir(exist_ok=True)
         inputs = {need: self.done[need].path for need in stage.needs if need in self.done}
         self.ledger.add("begin", stage=stage.name, key=key, inputs=said)
         self.tell(f"{stage.name} …")

@@ -154,6 +154,7 @@ def fit_policy(work: Work, name: str) -> None:
     """A policy of the plan. Readings are kept for others, and a kill costs no more than what comes after them."""
     plan, cohort, parts = work.study.plan, work.study.cohort, _parts(work)
     entry = plan.policies[name]
+    work.readings.mkdir(exist_ok=True)
     material = PolicyMaterial(
         name=name,
         train=cohort["train"],
