@@ -79,7 +79,7 @@ def test_a_forecast_for_people(leadwise: Verb, tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
     code, out, err = leadwise("run", tmp_path / "plan.toml", "--out", tmp_path / "run", "--dry-run")
     assert (code, err) == (0, "")
-    for stage in ("synthetic cohort", "references-strong-2", "mask-robust", "freeze", "evaluation", "report"):
+    for stage in ("recordings", "references/strong/2", "evaluator/mask-robust", "freeze", "score/evaluation", "report"):
         assert f" {stage} " in out
     assert out.splitlines()[-1].startswith("About ")
     assert not (tmp_path / "run").exists()
@@ -91,7 +91,7 @@ def test_a_forecast_for_programs(leadwise: Verb, run: Path) -> None:
 
 
 def test_shipped_plans_go_by_their_names(leadwise: Verb, tmp_path: Path) -> None:
-    said(leadwise("run", "ptbxl", "--out", tmp_path / "run"), "The plan studies PTB-XL; say where it is with --cohort")
+    said(leadwise("run", "ptbxl", "--out", tmp_path / "run"), "The plan reads a cohort ('ptbxl'); say where it is with --cohort")
     said(
         leadwise("run", "ptbxxl", "--out", tmp_path / "run"),
         "There is no plan 'ptbxxl'; name a TOML file, or demo or ptbxl",
