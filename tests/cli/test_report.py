@@ -91,7 +91,10 @@ def test_a_forecast_for_programs(leadwise: Verb, run: Path) -> None:
 
 
 def test_shipped_plans_go_by_their_names(leadwise: Verb, tmp_path: Path) -> None:
-    said(leadwise("run", "ptbxl", "--out", tmp_path / "run"), "The plan reads a cohort ('ptbxl'); say where it is with --cohort")
+    said(
+        leadwise("run", "ptbxl", "--out", tmp_path / "run"),
+        "The plan reads a cohort ('ptbxl'); say where it is with --cohort",
+    )
     said(
         leadwise("run", "ptbxxl", "--out", tmp_path / "run"),
         "There is no plan 'ptbxxl'; name a TOML file, or demo or ptbxl",

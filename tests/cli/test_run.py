@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leadwise.study.stages import stages
 
 from cli.answers import Verb, said
 from leadwise.run import stage
@@ -16,19 +15,21 @@ from leadwise.run.ledger import Ledger
 from leadwise.run.plan import read_plan
 from leadwise.run.stage import Runner
 from leadwise.study.execute import find_plan
+from leadwise.study.graph import stages
+from runs import PLAN
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
     """A plan for PTB-XL."""
     path = tmp_path / "plan.toml"
-    path.write_text('title = "mine"\nstrong = {recipe = {batch = 8}}\nmask_robust = {recipe = {batch = 8}}\n')
+    path.write_text(find_plan("ptbxl").read_text().replace("batch = 128", "batch = 8"))
     return path
 
 
 def test_ptbxl_must_be_somewhere(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
     answer = leadwise("run", plan, "--out", tmp_path / "run")
-    said(answer, "The plan studies PTB-XL; say where it is with --cohort DIR.")
+    said(answer, "The plan reads a cohort ('ptbxl'); say where it is with --cohort DIR.")
 
 
 def test_a_cohort_that_is_not_there(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
@@ -80,13 +81,13 @@ def test_ctrl_c_says_how_to_go_on(
 
     monkeypatch.chdir(tmp_path)
     for name in ("run_study", "evaluate_bundle"):
-        monkeypatch.setattr(f"leadwise.study.run.{name}", interrupted)
+        monkeypatch.setattr(f"leadwise.study.execute.{name}", interrupted)
     assert leadwise(*words) == (130, "", "leadwise: Interrupted; the same command goes on where it was.\n")
 
 
 def test_a_synthetic_cohort_without_a_size(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
-    plan.write_text('cohort = {kind = "synthetic"}\n')
-    said(leadwise("run", plan, "--out", tmp_path / "run"), "A synthetic cohort needs 'cohort.records'; say how many.")
+    plan.write_text(PLAN.replace(", records = 160", ""))
+    said(leadwise("run", plan, "--out", tmp_path / "run"), "'cohort.records' is missing; add it.")
 
 
 def test_a_plan_that_is_wrong(leadwise: Verb, plan: Path, tmp_path: Path) -> None:
@@ -139,17 +140,17 @@ def test_status(leadwise: Verb, plan: Path, tmp_path: Path, monkeypatch: pytest.
     planned = {each.name: each for each in stages(read_plan(plan), list(roles))}
     runner.run(replace(planned["cohort"], make=lambda _work: None))
     with pytest.raises(ZeroDivisionError):
-        runner.run(replace(planned["statistics"], make=lambda _work: 1 / 0))
+        runner.run(replace(planned["evaluator/controlled"], make=lambda _work: 1 / 0))
     code, out, err = leadwise("status", run, "--json")
     assert (code, err) == (0, "")
     rows = {row["stage"]: row for row in json.loads(out)}
-    assert {name: rows[name]["state"] for name in ("cohort", "statistics", "freeze", "audit")} == {
+    assert {name: rows[name]["state"] for name in ("cohort", "evaluator/controlled", "freeze", "score/audit")} == {
         "cohort": "done",
-        "statistics": "unfinished",
+        "evaluator/controlled": "unfinished",
         "freeze": "to do",
-        "audit": "to do",
+        "score/audit": "to do",
     }
-    assert "evaluation" not in rows
+    assert "score/evaluation" not in rows
     assert rows["cohort"]["seconds"] == 1234.5
     code, out, _ = leadwise("status", run)
     assert code == 0

@@ -3,7 +3,6 @@
 import csv
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,9 @@ from leadwise.cohort.census import check_cohort
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.errors import CohortError
+from leadwise.findings.paper import published_numbers
 
-ROLE_NAMES = {
-    "Training": "train",
-    "Validation": "validation",
-    "Held-out evaluation": "evaluation",
-    "Development audit": "audit",
-    "Selection": "selection",
-}
+FOLDS = {"train": "1 2 3 4 5 6", "validation": "7", "evaluation": "8", "audit": "9", "selection": "10"}
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +27,13 @@ def cohort(ptbxl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cohort:
 
 def test_counts_are_the_published_ones(cohort: Cohort) -> None:
     found = check_cohort(cohort)
-    with (files("leadwise") / "published" / "splits.csv").open(newline="") as file:
-        published = {row["role"]: row for row in csv.DictReader(file)}
+    numbers = published_numbers().query("table == 'splits'")
     compared = 0
-    for name, role in ROLE_NAMES.items():
+    for role, folds in FOLDS.items():
         if role in found["roles"]:
-            row = found["roles"][role]
-            expected = tuple(int(published[name][column]) for column in ("records", "patients", "all_zero"))
-            assert (row["records"], row["patients"], row["all_zero"]) == expected, role
+            for column in ("records", "patients", "all_zero"):
+                (published,) = numbers[(numbers["folds"] == folds) & (numbers["column"] == column)]["published"]
+                assert found["roles"][role][column] == published, (role, column)
             compared += 1
     assert compared >= 4
     assert found["cohort"] == "PTB-XL v1.0.3"

@@ -99,7 +99,8 @@ def refused(run: Path, code: int, said: list[str], why: str) -> str:
         "was."
     ]
     assert "Traceback" not in "".join(said)
-    assert [path for path in run.rglob(".*") if path.name != ".lock"] == [], "no draft is left"
+    kept = (".lock", ".readings")
+    assert [path for path in run.rglob(".*") if path.name not in kept] == [], "no draft is left"
     if not (run / "plan.toml").exists():
         return "cohort"
     # refused after the results and before the manifest, it says just that

@@ -107,7 +107,7 @@ def test_killed_in_the_middle(copied: Path) -> None:
     rolled_back(copied, "begin", "policy/ccga")
     done = {end["stage"] for end in receipt_facts(copied / "ledger.jsonl") if end["event"] == "end"}
     for stage in set(planned(copied / "plan.toml")) - done:
-        shutil.rmtree(copied / "artifacts" / stage)
+        shutil.rmtree(copied / "artifacts" / stage, ignore_errors=True)  # it may lie in another that is gone
     found = states(copied)
     assert found["unfinished"] == {"policy/ccga"}
     assert found["to do"] == set(planned(copied / "plan.toml")) - done - {"policy/ccga"}
