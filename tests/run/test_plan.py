@@ -57,6 +57,8 @@ metrics = ["nll"]
 expected = "above zero"
 """
 REMOVE = object()
+WITH = ("other", "any")
+"""Policies that stand beside one that is named twice."""
 
 
 def set_at(plan: dict[str, Any], where: str, value: Any) -> None:
@@ -319,6 +321,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "'evaluators.net.references', or name a lead as 'first_lead'.",
     ),
     # interactions
+    (
+        {"interactions/1/policies": ["greedy", "greedy"]},
+        "'interactions.1.policies' names a policy twice; name each once.",
+    ),
+    (
+        {"interactions": [{"policies": ["greedy", name], "evaluator": "net", "baseline": "light"} for name in WITH]},
+        "'interactions.2' is about greedy as one before it; leave it out of one of them.",
+    ),
     ({"interactions/1/policies": ["gredy"]}, "'interactions.1' names the policy 'gredy'; did you mean 'greedy'?"),
     ({"interactions/1/policies": []}, "'interactions.1.policies' is a list: list should have at least 1 item, not 0."),
     ({"interactions/1/evaluator": "zebra"}, f"'interactions.1' names the evaluator 'zebra'; {EVALUATORS_KNOWN}"),

@@ -202,9 +202,17 @@ class Plan(Part):
         self._check_circles()
         if self.first_lead_of is not None:
             self._check_first_lead(self.first_lead_of)
+        told = set[tuple[str, ...]]()
         for number, family in enumerate(self.interactions, 1):
             where = f"interactions.{number}"
             self._check_known(where, [family.evaluator, family.baseline], family.policies)
+            _check_twice(f"{where}.policies", family.policies, "policy")
+            rows = {(policy, family.evaluator, family.baseline, family.reference) for policy in family.policies}
+            if rows & told:  # they would have one key
+                raise PlanError(
+                    f"'{where}' is about {min(rows & told)[0]} as one before it; leave it out of one of them."
+                )
+            told |= rows
             self._check_pair_of_evaluators(where, family.evaluator, family.baseline)
             self._check_reference(where, family.reference, [family.evaluator, family.baseline])
         for number, pair in enumerate(self.pairs, 1):
