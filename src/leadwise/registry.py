@@ -139,7 +139,7 @@ class Registry(Generic[Made]):
         return self._kinds.get(name)
 
     def _loaded(self, where: str, load: Callable[[], Any]) -> Any:
-        """What another's module has; it may raise anything while it is imported."""
+        """The object that ``load`` imports; another's module may raise anything while it is imported."""
         try:
             return load()
         except Exception as error:

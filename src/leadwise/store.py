@@ -64,7 +64,7 @@ def differing_files(directory: Path, hashes: Mapping[str, str]) -> list[str]:
 
 
 def lies_within(directory: Path, name: str) -> bool:
-    """Whether a path leads to a place within a directory, links followed."""
+    """True if a path leads to a place within a directory, links followed."""
     try:
         # unlike Path.resolve, this lets a link that leads to itself be; whoever reads it meets an error of the system
         return Path(os.path.realpath(directory / name)).is_relative_to(os.path.realpath(directory))

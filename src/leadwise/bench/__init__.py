@@ -34,13 +34,13 @@ def run(name: str | None, cohort: Path | None) -> list[dict[str, Any]]:
 
 
 def row(name: str, unit: str, ours: float, other: float, what: str, **facts: Any) -> dict[str, Any]:
-    """What was measured: seconds, of which fewer are better, or something in a second, of which more are."""
+    """One measurement: seconds, of which fewer are better, or something in a second, of which more are."""
     ratio = other / ours if unit == "s" else ours / other
     return {"name": name, "ours": ours, "other": other, "ratio": ratio, "unit": unit, "what": what} | facts
 
 
 def timed(work: Callable[[], Result], times: int = 1) -> tuple[Result, float]:
-    """What some work returns, and the seconds of the fastest of several attempts."""
+    """The result of some work, and the seconds of the fastest of several attempts."""
     seconds = []
     for _ in range(times):
         start = perf_counter()

@@ -233,7 +233,7 @@ class Cohort:
         return Records(self, np.flatnonzero(self.folds == number), f"fold {number}")
 
     def __contains__(self, role: object) -> bool:
-        """Whether the cohort has any record for a role."""
+        """True if the cohort has any record for a role."""
         return bool(np.isin(self.folds, self.roles.folds.get(str(role), ())).any())
 
     def __len__(self) -> int:

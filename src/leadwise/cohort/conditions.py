@@ -9,9 +9,9 @@ from typing import Any
 _HEART = tomllib.loads(Path(__file__).with_name("heart.toml").read_text())
 
 WALLS: dict[str, list[float]] = _HEART["walls"]
-"""Of each wall x, y, z of the depolarisation dipole, its moment, its width, and the size of the recovery."""
+"""For each wall: x, y, z of the depolarisation dipole, its moment, its width, and the size of the recovery."""
 LEAD_FIELD: dict[str, list[float]] = _HEART["lead_field"]
-"""What I, II, V1 … V6 see of a dipole of length one along x, y and z."""
+"""Voltage in I, II, V1 … V6 of a dipole of length one along x, y and z."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ READER_VERSION = 2
 """Part of the cache key: bump it whenever the reader would give other arrays for the same files."""
 
 MARK = "leadwise-synthetic.json"
-"""What a program that makes recordings up leaves in the tree, so that nobody takes them for real ones."""
+"""File that a program leaves in a tree whose recordings it made up, so that nobody takes them for real ones."""
 
 SAMPLING_RATE = 100
 """To which recordings of records500 are brought."""

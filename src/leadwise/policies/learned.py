@@ -51,7 +51,7 @@ class StatesSettings(Settings):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the policy takes beside what every such policy takes."""
+        """Arguments of the policy beside those that every such policy takes."""
         return {}
 
     def memory(self, sizes: Mapping[str, int], labels: int, length: int) -> Mapping[str, float]:
@@ -172,7 +172,7 @@ class StatesPolicy(Fitted, ABC):
         """Take what was learned from a file; raises unless it is sound."""
 
     def _facts(self, **others: Any) -> dict[str, Any]:
-        """What its file says of it."""
+        """Facts in its file."""
         evaluators = {"target": identity(self.target), "state_evaluator": identity(self.state_evaluator)}
         return {"kind": self.kind, "settings": self._settings(), **others, **evaluators}
 
