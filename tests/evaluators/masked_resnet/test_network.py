@@ -1,6 +1,7 @@
 """The strong network against the same network out of torch's own layers, and against torch's own gradients."""
 
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from leadwise.bench.plain import PlainResNet
+from leadwise.evaluators.masked_resnet import network as network_module
 from leadwise.evaluators.masked_resnet.network import WIDTHS, Convolution, MaskedResNet1D
 from networks import tiny_network
 
@@ -96,11 +98,17 @@ def test_dropout_is_between_the_last_two_layers() -> None:
     st.integers(1, 3),
     st.integers(1, 40),
     st.booleans(),
+    st.booleans(),
 )
 def test_gradients_equal_autograd(
-    n: int, channels: int, out: int, width: int, stride: int, length: int, last: bool
+    n: int, channels: int, out: int, width: int, stride: int, length: int, last: bool, unfolds: bool
 ) -> None:
     """In double precision nothing but a wrong formula can be seen."""
+    with patch.object(network_module, "UNFOLDS", unfolds):
+        _check_gradients(n, channels, out, width, stride, length, last)
+
+
+def _check_gradients(n: int, channels: int, out: int, width: int, stride: int, length: int, last: bool) -> None:
     torch.manual_seed(n + length)
     layer = Convolution(channels, out, width, stride).double()
     x = torch.randn(n, channels, 1, length, dtype=torch.float64)
@@ -118,9 +126,23 @@ def test_gradients_equal_autograd(
         torch.testing.assert_close(own[:, :, 0], expected, rtol=1e-11, atol=1e-11)
 
 
-def test_our_gradient_is_the_one_that_is_used() -> None:
-    layer = Convolution(3, 4, 7)
-    assert type(layer(torch.zeros(1, 3, 1, 20, requires_grad=True)).grad_fn).__name__ == "_UnfoldedGradientBackward"
+@pytest.mark.parametrize("unfolds", [True, False])
+def test_the_gradient_that_is_fast_here_is_used(monkeypatch: pytest.MonkeyPatch, unfolds: bool) -> None:
+    monkeypatch.setattr(network_module, "UNFOLDS", unfolds)
+    made = Convolution(3, 4, 7)(torch.zeros(1, 3, 1, 20, requires_grad=True)).grad_fn
+    assert (type(made).__name__ == "_UnfoldedGradientBackward") == unfolds
+
+
+def test_both_gradients_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients of a whole network, whose batch normalisations and strides the layers' own test leaves out."""
+    signals, masks = some_input(6, 96)
+    found = []
+    for unfolds in (True, False):
+        monkeypatch.setattr(network_module, "UNFOLDS", unfolds)
+        network = tiny_network(TINY).double().train()
+        network(signals.double(), masks.double()).square().sum().backward()
+        found.append([weight.grad for weight in network.parameters()])
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-11)
 
 
 # folding -------------------------------------------------------------------------------------------------------------

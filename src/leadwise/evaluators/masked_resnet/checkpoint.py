@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from leadwise.errors import InputError, LeadwiseWarning
+from leadwise.evaluators.masked_resnet.network import UNFOLDS
 from leadwise.store import (
     TensorsDue,
     atomic_file,
@@ -26,8 +27,10 @@ BEST, HISTORY = "best.safetensors", "history.jsonl"
 
 
 def machine() -> str:
-    """Everything that decides the last bits of a training: processor kind, threads, torch."""
-    return f"{torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    """Everything that decides the last bits of a training: processor kind, threads, torch, the weights' gradient."""
+    threads, gradient = torch.get_num_threads(), "unfolded" if UNFOLDS else "torch's"
+    capability = torch.backends.cpu.get_cpu_capability()
+    return f"{capability}, {threads} threads, torch {torch.__version__}, {gradient} weight gradient"
 
 
 class Checkpoints:

@@ -169,7 +169,7 @@ class Training:
     def evaluator(self) -> NetworkEvaluator:
         """The averaged weights, rounded to half precision, as an evaluator."""
         about = self.name, self.train.label_names, self.train.sampling_rate, self.widths
-        weights, facts = half_precision(self.name, self._settled()), dict(self.facts)
+        weights, facts = half_precision(self.name, self._settled()), self.facts | {"machine": machine()}
         scales = self.augmented.mean, self.augmented.scale
         return NetworkEvaluator(*about, *scales, weights, facts, engine="torch", device=str(self.device))
 
