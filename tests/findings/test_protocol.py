@@ -12,7 +12,7 @@ import pytest
 
 from leadwise.findings.protocol import Check, protocol_checks
 from leadwise.run.contents import RunContents
-from leadwise.run.plan import Hypothesis
+from leadwise.run.plan_parts import Hypothesis
 from leadwise.study.execute import evaluate_bundle
 from receipts import chained, receipt_facts
 

@@ -10,7 +10,7 @@ from leadwise.findings.recompute import recomputed_cell
 from leadwise.report.prose.methods import describe_methods
 from leadwise.run.contents import Frames, RunContents
 from leadwise.run.directory import RunDirectory
-from leadwise.run.plan import Hypothesis
+from leadwise.run.plan_parts import Hypothesis
 from leadwise.study.scoring import write_frames
 from runs import gapped_results
 

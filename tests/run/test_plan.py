@@ -19,7 +19,8 @@ from leadwise.evaluators.contract import EVALUATORS
 from leadwise.policies.contract import POLICIES
 from leadwise.references import MATCHED_METRICS
 from leadwise.registry import Registry
-from leadwise.run.plan import Metric, Plan, read_plan
+from leadwise.run.plan import Plan, read_plan
+from leadwise.run.plan_parts import Metric
 from leadwise.study.graph import stages
 
 STUDIES = Path(str(files("leadwise") / "studies"))
@@ -57,6 +58,7 @@ metrics = ["nll"]
 expected = "above zero"
 """
 REMOVE = object()
+NET = {"evaluator": "net", "recalibrated_evaluator": "wide", "policies": ["greedy"]}
 WITH = ("other", "any")
 """Policies that stand beside one that is named twice."""
 
@@ -143,6 +145,23 @@ def test_who_is_looked_at_closely(tmp_path: Path) -> None:
     assert plan.readers == ["net"], "one without references is not"
 
 
+def test_a_variant_differs_in_what_it_says(tmp_path: Path) -> None:
+    variants = {"greedy-1": {"seed": 1}, "greedy-net": {"target": "net"}}
+    plan = read_plan(plan_with(tmp_path / "plan.toml", {"policies/greedy/variants": variants}))
+    assert list(plan.policies)[:3] == ["greedy", "greedy-1", "greedy-net"]
+    greedy, other_seed, other_target = (plan.policies[name].as_said() for name in list(plan.policies)[:3])
+    assert other_seed == greedy | {"seed": 1}
+    assert other_target == greedy | {"target": "net"}
+
+
+def test_who_only_stands_in_for_others(tmp_path: Path) -> None:
+    variance = [{"source": "seeds", "stand_ins": {"greedy": ["greedy", "other", "greedy-1"]}}]
+    changes = {"policies/greedy/variants": {"greedy-1": {"seed": 1}}, "variance": variance}
+    assert read_plan(plan_with(tmp_path / "plan.toml", changes)).stand_ins == {"other", "greedy-1"}
+    read = {"transfer": {"policies": ["other"], "evaluators": ["light"]}}
+    assert read_plan(plan_with(tmp_path / "plan.toml", changes | read)).stand_ins == {"greedy-1"}
+
+
 @pytest.mark.parametrize(("said", "of"), [("V2", None), ("net", "net"), (REMOVE, "light")])
 def test_where_policies_begin(tmp_path: Path, said: Any, of: str | None) -> None:
     changes = {"first_lead": said, "evaluators/net/references": [1, 4]}
@@ -167,9 +186,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         {"zebra": 1},
         "'zebra' is not part of a plan; there are title, budgets, first_lead, cohort, roles, unsealed, evaluators, "
-        "policies, interactions, pairs, bootstrap, hypotheses.",
+        "policies, interactions, pairs, transfer, decompositions, variance, equivalence, bootstrap, hypotheses.",
     ),
-    ({"bootstrap/zebra": 3}, "'bootstrap.zebra' is not part of a plan; there are replicates, seed."),
+    ({"bootstrap/zebra": 3}, "'bootstrap.zebra' is not part of a plan; there are replicates, own_replicates, seed."),
     ({"evaluators/net/seed": [1]}, "'evaluators.net.seed' is not part of a plan; did you mean 'seeds'?"),
     ({"evaluators/net/reference": [1]}, "'evaluators.net.reference' is not part of a plan; did you mean 'references'?"),
     ({"evaluators/net/kinds": "a"}, "'evaluators.net.kinds' is not part of a plan; did you mean 'kind'?"),
@@ -418,6 +437,44 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "'hypotheses.1.baseline' is the evaluator itself, so the interaction is zero; name the evaluator to compare "
         "with.",
     ),
+    (
+        {"policies/greedy/variants": {"again": 1}},
+        "'policies.greedy.variants' should be tables by name; write NAME = { KEY = VALUE }.",
+    ),
+    (
+        {"policies/greedy/variants": {"other": {"seed": 1}}},
+        "'policies' names 'other' twice; give the variant a name of its own.",
+    ),
+    (
+        {"policies/greedy/variants": {"again": {"seeds": 1}}},
+        "'policies.again.seeds' is not part of a plan; did you mean 'seed'?",
+    ),
+    (
+        {"transfer": {"policies": ["greedy", "gredy"], "evaluators": ["light"]}},
+        "'transfer' names the policy 'gredy'; did you mean 'greedy'?",
+    ),
+    (
+        {"transfer": {"policies": ["greedy"], "evaluators": ["bare"]}},
+        "'transfer' needs references of the evaluator 'bare', but 'evaluators.bare.references' has none of the "
+        "study's 'budgets'; add some.",
+    ),
+    (
+        {"decompositions": [dict.fromkeys(["baseline", "recalibrated_baseline"], "light") | NET]},
+        "'decompositions.1' names the evaluator 'wide'; there are light, lines, net, bare.",
+    ),
+    (
+        {"variance": [{"source": "seeds", "stand_ins": {"greedy": ["other", "same"], "light": ["bare"]}}]},
+        "'variance.1.stand_ins' needs two names or more for each member, and as many for one as for another.",
+    ),
+    (
+        {"variance": [{"source": "seeds", "stand_ins": {"gredy": ["other", "same"]}}]},
+        "'variance.1.stand_ins.gredy' is no evaluator or policy of the plan; did you mean 'greedy'?",
+    ),
+    (
+        {"variance": [{"source": "seeds", "stand_ins": {"greedy": ["other", "light"]}}]},
+        "'variance.1.stand_ins.greedy' names the policy 'light'; there are greedy, other, same, any.",
+    ),
+    ({"equivalence": {"margin": 0.0}}, "'equivalence.margin' is 0.0: it should be greater than 0."),
 ]
 
 

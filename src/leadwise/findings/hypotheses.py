@@ -8,7 +8,8 @@ from leadwise.cohort.roles import SCORED
 from leadwise.findings.estimates import MISSING, Findings
 from leadwise.findings.statements import Statement
 from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, joint_verdict
-from leadwise.run.plan import Hypothesis, Plan
+from leadwise.run.plan import Plan
+from leadwise.run.plan_parts import Hypothesis
 from leadwise.run.results import TABLES
 
 

@@ -6,9 +6,9 @@ it says of it are that kind's own settings.
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
@@ -18,13 +18,19 @@ from leadwise.errors import LeadwiseError, PlanError, one_line, right_one
 from leadwise.evaluators.contract import EVALUATORS
 from leadwise.leads import LEADS
 from leadwise.policies.contract import POLICIES
-from leadwise.registry import Budget, Count, Part, Registry, Seed, Settings
-
-OWN = "own"
-"""The reference that belongs to the evaluator of a contrast."""
-Names = Annotated[list[str], Field(min_length=1)]
-Budgets = Annotated[list[Budget], Field(min_length=1)]
-Metric = Literal["nll", "brier", "ece"]
+from leadwise.registry import Budget, Part, Registry, Settings
+from leadwise.run.plan_parts import (
+    OWN,
+    Bootstrap,
+    Budgets,
+    Decomposition,
+    Equivalence,
+    Hypothesis,
+    InteractionFamily,
+    PolicyPair,
+    Transfer,
+    Variance,
+)
 
 
 class Entry(Part):
@@ -81,45 +87,6 @@ class PolicyPlan(Entry):
     registry = POLICIES
 
 
-class InteractionFamily(Part):
-    """Interactions between two evaluators, each contrast against its own references or both against the same."""
-
-    policies: Names
-    evaluator: str
-    baseline: str
-    reference: str = OWN
-    """Whose references: ``own``, or the evaluator that they were searched for."""
-
-
-class PolicyPair(Part):
-    """Two policies that are compared with each other."""
-
-    policies: Annotated[list[str], Field(min_length=2, max_length=2)]
-    evaluators: Names
-
-
-class Bootstrap(Part):
-    """The one resample of patients that all intervals share."""
-
-    replicates: Count = 1000
-    seed: Seed = 20270909
-
-
-class Hypothesis(Part):
-    """An expected result, frozen before anybody looks."""
-
-    level: Literal["primary", "supporting", "secondary", "post hoc"]
-    quantity: Literal["interaction", "contrast", "paired"]
-    policies: Names
-    evaluator: str
-    baseline: str | None = None
-    """The other evaluator, of an interaction."""
-    reference: str = OWN
-    budgets: Budgets
-    metrics: Annotated[list[Metric], Field(min_length=1)]
-    expected: Literal["above zero", "below zero"]
-
-
 class Plan(Part):
     """Everything that decides a study's results."""
 
@@ -135,6 +102,10 @@ class Plan(Part):
     policies: Annotated[dict[str, PolicyPlan], Field(min_length=1)]
     interactions: list[InteractionFamily] = []
     pairs: list[PolicyPair] = []
+    transfer: Transfer | None = None
+    decompositions: list[Decomposition] = []
+    variance: list[Variance] = []
+    equivalence: Equivalence = Equivalence()
     bootstrap: Bootstrap = Bootstrap()
     hypotheses: list[Hypothesis] = []
 
@@ -147,7 +118,8 @@ class Plan(Part):
         entries: dict[str, type[Entry]] = {"evaluators": EvaluatorPlan, "policies": PolicyPlan}
         for table, entry in entries.items():
             if isinstance(said.get(table), dict):
-                read[table] = {name: entry.read(each, (table, name)) for name, each in said[table].items()}
+                every = _with_variants(table, said[table])
+                read[table] = {name: entry.read(each, (table, name)) for name, each in every.items()}
         return said | read
 
     @property
@@ -164,6 +136,15 @@ class Plan(Part):
     def studied(self) -> list[str]:
         """Policies that are looked at closely: those of the first interactions, else all."""
         return list(self.interactions[0].policies if self.interactions else self.policies)
+
+    @property
+    def stand_ins(self) -> set[str]:
+        """Evaluators and policies that do nothing but stand in for others."""
+        compared = [*self.interactions, *self.pairs, *self.decompositions, *self.hypotheses]
+        named = {name for each in compared for name in _strings(each.model_dump())}
+        named |= set(_strings(self.transfer.model_dump())) if self.transfer else set()
+        named |= {member for source in self.variance for member in source.stand_ins}
+        return {name for source in self.variance for names in source.stand_ins.values() for name in names} - named
 
     @property
     def first_lead_of(self) -> str | None:
@@ -218,9 +199,40 @@ class Plan(Part):
         for number, pair in enumerate(self.pairs, 1):
             self._check_known(f"pairs.{number}", pair.evaluators, pair.policies)
             _check_twice(f"pairs.{number}.policies", pair.policies, "policy")
+        self._check_beyond_the_first_question()
         for number, hypothesis in enumerate(self.hypotheses, 1):
             self._check_hypothesis(f"hypotheses.{number}", hypothesis)
         return self
+
+    def _check_beyond_the_first_question(self) -> None:
+        """Raise where the matrix, a decomposition or a source of variance names what the plan does not have."""
+        if self.transfer is not None:
+            self._check_known("transfer", self.transfer.evaluators, self.transfer.policies)
+            _check_twice("transfer.policies", self.transfer.policies, "policy")
+            _check_twice("transfer.evaluators", self.transfer.evaluators, "evaluator")
+            for name in self.transfer.evaluators:
+                self._check_reference("transfer", OWN, [name])
+        for number, each in enumerate(self.decompositions, 1):
+            where, raw = f"decompositions.{number}", (each.evaluator, each.baseline)
+            recalibrated = each.recalibrated_evaluator, each.recalibrated_baseline
+            self._check_known(where, [*raw, *recalibrated], each.policies)
+            self._check_pair_of_evaluators(where, *raw)
+            self._check_reference(where, OWN, [*raw, *recalibrated])
+        for number, source in enumerate(self.variance, 1):
+            counts = {len(names) for names in source.stand_ins.values()}
+            if len(counts) > 1 or min(counts) < 2:
+                raise PlanError(
+                    f"'variance.{number}.stand_ins' needs two names or more for each member, and as many for one as "
+                    "for another."
+                )
+            for member, names in source.stand_ins.items():
+                where = f"variance.{number}.stand_ins.{_short(member)}"
+                policies = member in self.policies
+                if not policies and member not in self.evaluators:
+                    known = [*self.evaluators, *self.policies]
+                    raise PlanError(f"'{where}' is no evaluator or policy of the plan; {right_one(member, known)}")
+                self._check_known(where, *(((), names) if policies else (names, ())))
+                _check_twice(where, names, "policy" if policies else "evaluator")
 
     def _check_known(self, where: str, evaluators: Iterable[str], policies: Iterable[str]) -> None:
         """Raise unless all that something names is in the plan."""
@@ -303,6 +315,35 @@ class Plan(Part):
             raise PlanError(
                 f"'{where}.policies' has {len(hypothesis.policies)}, but a paired comparison is of two; name two."
             )
+
+
+def _with_variants(table: str, entries: dict[str, Any]) -> dict[str, Any]:
+    """All entries of a table, each followed by its variants, which say only what differs from it."""
+    every: dict[str, Any] = {}
+    for name, entry in entries.items():
+        variants = entry.get("variants", {}) if isinstance(entry, dict) else {}
+        if not isinstance(variants, dict) or not all(isinstance(each, dict) for each in variants.values()):
+            raise PlanError(
+                f"'{table}.{_short(name)}.variants' should be tables by name; write NAME = {{ KEY = VALUE }}."
+            )
+        alone = {key: value for key, value in entry.items() if key != "variants"} if variants else entry
+        for each, said in {
+            name: alone,
+            **{variant: {**alone, **differs} for variant, differs in variants.items()},
+        }.items():
+            if each in every or (each != name and each in entries):
+                raise PlanError(f"'{table}' names '{_short(each)}' twice; give the variant a name of its own.")
+            every[each] = said
+    return every
+
+
+def _strings(part: Any) -> Iterator[str]:
+    """All texts in a part of a plan."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, list | dict):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _strings(each)
 
 
 def _check_name(table: str, name: str) -> None:

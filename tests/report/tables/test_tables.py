@@ -14,7 +14,7 @@ from leadwise.report.numbers import cell, interval
 from leadwise.report.tables import report_tables
 from leadwise.report.tables.view import ReportTable
 from leadwise.run.contents import RunContents
-from leadwise.run.plan import Hypothesis
+from leadwise.run.plan_parts import Hypothesis
 
 COMPARED = {"claim-cells", "published", "hypotheses"}
 """Tables whose rows are about others' words."""
