@@ -200,7 +200,8 @@ def develop(work: Work) -> None:
         budgets = [k for k in plan.budgets if k in references.budgets]
         headroom = headroom_frame(evaluators[name], cohort["selection"], references, budgets)
         headroom.to_parquet(work.out / "headroom.parquet", index=False)
-    quality_frame(readings, validation).to_parquet(work.out / "evaluator_quality.parquet", index=False)
+    named = [name for name in evaluators if name not in plan.stand_ins]
+    quality_frame(readings, validation, named).to_parquet(work.out / "evaluator_quality.parquet", index=False)
 
 
 def freeze(work: Work) -> None:

@@ -15,6 +15,7 @@ from leadwise.analysis.alignment import alignment_frame, choice_frame, modal_set
 from leadwise.analysis.bootstrap import PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
 from leadwise.analysis.contrasts import OWN, Contrast, comparable, contrasts_frame, estimate_contrasts
+from leadwise.analysis.decomposition import decomposition_frame
 from leadwise.analysis.gaps import gaps_frame
 from leadwise.analysis.interactions import Interaction, estimate_interactions, interactions_frame
 from leadwise.analysis.paired import paired_frame
@@ -22,7 +23,9 @@ from leadwise.analysis.patients import PatientEffects, effects_frame, overlap_fr
 from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings, readings_frame
 from leadwise.analysis.splits import split_frame
+from leadwise.analysis.subgroups import subgroups_frame
 from leadwise.analysis.tidy import REFERENCE
+from leadwise.analysis.transfer import estimate_areas, transfer_frame
 from leadwise.cohort.cohort import Records
 from leadwise.leads import LEADS
 from leadwise.policies.allocation import Allocation
@@ -57,6 +60,11 @@ class RoleResults:
         for name, policy in self.bundle.policies.items():
             for allocation in allocate_budgets(policy, self.records, plan.budgets, self.readings.scorers):
                 self.allocations[name, allocation.k] = allocation
+        self.policies, self.evaluators = (
+            [name for name in names if name not in plan.stand_ins]
+            for names in (self.bundle.policies, self.bundle.evaluators)
+        )
+        """Those that do not only stand in for others: all tables but a few are about them."""
         self.pairs: dict[tuple[str, str], dict[str, None]] = {}
         """Policies that are compared with each other, with the evaluators under which they are."""
         for pair in plan.pairs:
@@ -76,20 +84,23 @@ class RoleResults:
             "left_out": self._left_out(),
             "contrasts": contrasts_frame(contrasts),
             "interactions": interactions_frame(interactions),
+            "transfer": self._transfer(contrasts),
+            "decomposition": _joined(self._decompositions(contrasts)),
+            "subgroups": self._subgroups(),
             "gap_closed": gaps_frame(contrasts, self.pairs),
             "paired": _joined(self._paired()),
-            "evaluator_quality": quality_frame(self.readings, self.records),
+            "evaluator_quality": quality_frame(self.readings, self.records, self.evaluators),
             "calibration": _joined(self._calibration()),
             "reliability": _joined(self._reliability()),
             "alignment": _joined(self._alignment()),
-            "modal_sets": _joined(modal_sets(allocation) for allocation in self.allocations.values()),
+            "modal_sets": _joined(map(modal_sets, self._each_allocation())),
         }
         effects = self._effects()
         tables["patients"] = _joined(self._patients(effects))
         tables["patient_effects"] = _joined(effects_frame(each) for several in effects for each in several)
-        tables["allocations"] = _joined(allocation_frame(each) for each in self.allocations.values())
+        tables["allocations"] = _joined(map(allocation_frame, self._each_allocation()))
         tables["replicates"] = _joined(_replicates(contrasts, interactions))
-        tables["records"] = readings_frame(self.readings)  # last, because it lists what the others have used
+        tables["records"] = readings_frame(self.readings, self.evaluators)  # last: it lists what the others have used
         return {name: TABLES[name].frame(rows) for name, rows in tables.items()}
 
     def _resample(self) -> pd.DataFrame:
@@ -112,8 +123,8 @@ class RoleResults:
         """Own references for every evaluator that has some; for the families of interactions, those that they name."""
         found = []
         for evaluator in self.bundle.references:
-            if evaluator in self.bundle.evaluators:
-                found += self._against(evaluator, OWN, evaluator, self.bundle.policies)
+            if evaluator in self.evaluators:
+                found += self._against(evaluator, OWN, evaluator, self.policies)
         made: set[tuple[str, str, str]] = set()
         for family in self.plan.interactions:
             for evaluator in (family.evaluator, family.baseline):
@@ -126,10 +137,13 @@ class RoleResults:
 
     def _against(self, owner: str, reference: str, evaluator: str, policies: Container[str]) -> list[Contrast]:
         """Contrasts with one evaluator's references, at the budgets that were searched for it."""
-        budgets = self.bundle.references[owner].budgets
-        allocations = [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
-        references = self.bundle.references.values()
+        allocations, references = self._searched(owner, policies), self.bundle.references.values()
         return estimate_contrasts(self.readings, allocations, references, reference, evaluators=[evaluator])
+
+    def _searched(self, owner: str, policies: Container[str]) -> list[Allocation]:
+        """What is compared of these policies, at the budgets that were searched for an evaluator."""
+        budgets = self.bundle.references[owner].budgets
+        return [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
 
     def _interactions(self, contrasts: Sequence[Contrast]) -> list[Interaction]:
         found = []
@@ -137,6 +151,27 @@ class RoleResults:
             of_family = [each for each in contrasts if each.allocation.policy in family.policies]
             found += estimate_interactions(of_family, family.evaluator, family.baseline, family.reference)
         return found
+
+    def _transfer(self, contrasts: Iterable[Contrast]) -> pd.DataFrame:
+        matrix, found = self.plan.transfer, list(contrasts)
+        if matrix is None:
+            return pd.DataFrame()
+        for name in matrix.evaluators:
+            allocations = self._searched(name, matrix.policies)
+            found += estimate_areas(self.readings, allocations, self.bundle.references, name)
+        return transfer_frame(found, matrix.policies, matrix.evaluators)
+
+    def _decompositions(self, contrasts: Sequence[Contrast]) -> Iterator[pd.DataFrame]:
+        for each in self.plan.decompositions:
+            named = [one for one in contrasts if one.allocation.policy in each.policies]
+            recalibrated = each.recalibrated_evaluator, each.recalibrated_baseline
+            yield decomposition_frame(named, (each.evaluator, each.baseline), recalibrated)
+
+    def _subgroups(self) -> pd.DataFrame:
+        families = [(each.evaluator, each.baseline, each.reference) for each in self.plan.interactions]
+        allocations = [each for (name, _), each in self.compared.items() if name in self.plan.studied]
+        family, references = next(iter(families), None), self.bundle.references
+        return subgroups_frame(self.readings, allocations, references, self.plan.readers, family)
 
     def _paired(self) -> Iterator[pd.DataFrame]:
         for (a, b), evaluators in self.pairs.items():
@@ -184,11 +219,14 @@ class RoleResults:
             yield from map(patients_frame, several)
             yield from (overlap_frame(*both) for both in combinations(several, 2))
 
+    def _each_allocation(self) -> list[Allocation]:
+        return [each for (name, _), each in self.allocations.items() if name in self.policies]
+
     def _alignment(self) -> Iterator[pd.DataFrame]:
-        for (_, k), allocation in self.allocations.items():
+        for allocation in self._each_allocation():
             yield choice_frame(self.bootstrap, allocation)
             for evaluator in self.plan.readers:
-                references = self.bundle.references[evaluator]
+                references, k = self.bundle.references[evaluator], allocation.k
                 if k in references.budgets:
                     yield alignment_frame(self.bootstrap, allocation, references.best("nll", k), evaluator, "nll")
         for pair in self.pairs:
