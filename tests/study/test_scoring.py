@@ -116,6 +116,17 @@ evaluators = ["a", "c"]
 [[pairs]]
 policies = ["p", "q"]
 evaluators = ["a"]
+
+[transfer]
+policies = ["r", "p"]
+evaluators = ["b", "a"]
+
+[[decompositions]]
+policies = ["q"]
+evaluator = "b"
+baseline = "a"
+recalibrated_evaluator = "a"
+recalibrated_baseline = "b"
 """
 
 
@@ -139,6 +150,29 @@ def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path
     # p was trained on b, and q on another; r was trained on none, so nothing is closed between q and r
     assert cells(frames["gap_closed"], "policy", "baseline_policy", "evaluator") == {("p", "q", "b")}
     assert len(frames["gap_closed"]) == 2 * 3
+    matrix = frames["transfer"]
+    assert list(dict.fromkeys(zip(matrix["policy"], matrix["trained_on"], matrix["evaluator"], strict=True))) == [
+        ("r", "", "b"),
+        ("r", "", "a"),
+        ("p", "b", "b"),
+        ("p", "b", "a"),
+    ]
+    assert cells(matrix, "metric", "reference_metric") == {
+        *((metric, metric) for metric in ("nll", "brier", "ece")),
+        ("auroc", "nll"),
+    }
+    assert len(matrix) == 4 * 2 * 4
+    parts = frames["decomposition"].pivot(index=["k", "metric"], columns="statistic", values="value")
+    assert cells(frames["decomposition"], "policy", "evaluator", "baseline_evaluator") == {("q", "b", "a")}
+    np.testing.assert_allclose(parts["remaining"], -parts["whole"], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(parts["share"], 2, rtol=1e-12)  # the two were swapped
+    assert len(parts) == 2 * 3
+    groups = frames["subgroups"]
+    assert cells(groups, "quantity", "policy", "evaluator", "baseline_evaluator") == {
+        *(("contrast", policy, evaluator, "") for policy in "pq" for evaluator in "ab"),
+        *(("interaction", policy, "b", "a") for policy in "pq"),
+    }
+    assert cells(groups, "metric") == {("nll",), ("brier",)}
     assert cells(frames["calibration"], "policy", "evaluator") == {
         (p, e) for p in ("p", "q", "reference") for e in "ab"
     }
@@ -155,6 +189,37 @@ def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path
     }
     assert set(frames["evaluator_quality"]["evaluator"]) == set("abc")
     assert len(frames["replicates"]) == 25 * (len(frames["contrasts"]) + len(frames["interactions"]))
+
+
+STAND_INS = """
+[[interactions]]
+policies = ["p"]
+evaluator = "b"
+baseline = "a"
+
+[transfer]
+policies = ["p", "r"]
+evaluators = ["a", "b"]
+
+[[variance]]
+source = "draws"
+stand_ins = {p = ["q", "r"], a = ["c", "b"]}
+"""
+
+
+def test_what_only_stands_in_for_others_is_in_no_table(records: Records, tmp_path: Path) -> None:
+    """Here q and c do nothing else; r and b have a part of their own."""
+    bundle = made(tmp_path, records, STAND_INS, {"p": "a", "q": "a", "r": "a"}, ["a", "b", "c"])
+    assert bundle.plan.stand_ins == {"q", "c"}
+    frames = frames_of(bundle, records, tmp_path)
+    for name, frame in frames.items():
+        if name not in ("variance", "replications"):
+            for column in frame.columns.intersection(["policy", "policy_a", "policy_b", "versus"]):
+                assert "q" not in set(frame[column]), name
+            for column in frame.columns.intersection(["evaluator", "baseline_evaluator", "trained_on"]):
+                assert "c" not in set(frame[column]), name
+    assert cells(frames["contrasts"], "policy", "evaluator") == {(p, e) for p in "pr" for e in "ab"}
+    assert cells(frames["transfer"], "policy", "evaluator") == {(p, e) for p in "pr" for e in "ab"}
 
 
 def test_names_are_the_plans_and_change_no_number(records: Records, tmp_path: Path) -> None:
@@ -179,7 +244,7 @@ def test_one_evaluator_and_one_policy(records: Records, tmp_path: Path) -> None:
     bundle = made(tmp_path, records, "", {"only": None}, ["a"])
     bundle.__dict__["evaluators"] = {"a": bundle.evaluators["a"]}
     frames = frames_of(bundle, records, tmp_path)
-    for name in ("interactions", "gap_closed", "paired", "left_out"):
+    for name in ("interactions", "transfer", "decomposition", "gap_closed", "paired", "left_out"):
         assert frames[name].empty, name
     assert len(frames["contrasts"]) == 2 * 3
     assert cells(frames["patients"], "policy", "versus") == {("only", "reference")}
@@ -193,7 +258,8 @@ def test_without_references_nothing_is_contrasted(records: Records, tmp_path: Pa
     frames = frames_of(made(tmp_path, records, "", {"p": "a", "q": None}, []), records, tmp_path)
     empty = {name for name, frame in frames.items() if frame.empty}
     about = {"calibration", "reliability", "patients", "patient_effects", "replicates"}
-    assert empty == about | {"contrasts", "interactions", "gap_closed", "paired", "left_out"}
+    compared = {"contrasts", "interactions", "transfer", "decomposition", "subgroups", "gap_closed", "paired"}
+    assert empty == about | compared | {"left_out"}
     assert set(frames["alignment"]["policy"]) == {"p", "q"}
     write_frames(tmp_path, frames)
     for name in about:
@@ -275,6 +341,8 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     paired = sum(len(pair.evaluators) for pair in plan.pairs)
     assert len(tables["paired"]) == roles * metrics * len(plan.budgets) * paired
     assert len(tables["references"]) == metrics * sum(len(each.references) for each in plan.evaluators.values())
+    transfer = sum(len(budgets[name]) for name in plan.transfer.evaluators) if plan.transfer else 0
+    assert len(tables["transfer"]) == roles * (metrics + 1) * transfer * len(plan.transfer.policies if plan.transfer else [])
     assert len(tables["evaluator_quality"]) == (roles + 1) * len(plan.evaluators) * 2 * 5
     assert len(tables["resamples"]) == roles
     replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))
