@@ -50,7 +50,7 @@ def test_what_a_rollout_reads_is_read_once_and_listed_only_where_a_result_uses_i
     assert used[0] == "first"
     assert len(used[1]) == len(records)  # not those with one lead
     estimate_contrasts(readings, [longest], references)
-    table = readings_frame(readings, ["first"])
+    table = readings_frame(readings)
     assert not table.duplicated(["evaluator", "id", "leads"]).any()
     assert set(table["leads"].map(lambda leads: len(LeadSet.parse(leads)))) == {2, 3}
     of_two = table[table["leads"].map(lambda leads: len(LeadSet.parse(leads))) == 2].sort_values("id")

@@ -342,7 +342,9 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     assert len(tables["paired"]) == roles * metrics * len(plan.budgets) * paired
     assert len(tables["references"]) == metrics * sum(len(each.references) for each in plan.evaluators.values())
     transfer = sum(len(budgets[name]) for name in plan.transfer.evaluators) if plan.transfer else 0
-    assert len(tables["transfer"]) == roles * (metrics + 1) * transfer * len(plan.transfer.policies if plan.transfer else [])
+    assert len(tables["transfer"]) == roles * (metrics + 1) * transfer * len(
+        plan.transfer.policies if plan.transfer else []
+    )
     assert len(tables["evaluator_quality"]) == (roles + 1) * len(plan.evaluators) * 2 * 5
     assert len(tables["resamples"]) == roles
     replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))

@@ -1,7 +1,5 @@
 """Quality of evaluators, with all leads and with random ones."""
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
@@ -15,12 +13,12 @@ from leadwise.references import MATCHED_METRICS
 ALL_LEADS = " ".join(LEADS)
 
 
-def quality_frame(readings: Readings, records: Records, evaluators: Iterable[str]) -> pd.DataFrame:
-    """``evaluator_quality.csv``: each evaluator with all leads, and under the frozen draw of random masks."""
+def quality_frame(readings: Readings, records: Records) -> pd.DataFrame:
+    """``evaluator_quality.csv``: every evaluator with all leads, and under the frozen draw of random masks."""
     everything = records.available
     random = possible_masks(frozen_masks(len(records)), everything)
     rows = []
-    for evaluator in evaluators:
+    for evaluator in readings.evaluators:
         for leads, masks in ((ALL_LEADS, everything), ("random masks", random)):
             (probabilities,) = readings.probabilities(evaluator, records, [masks])
             estimates = readings.bootstrap.metrics(records, records.labels, {"": probabilities}, MATCHED_METRICS)

@@ -1,6 +1,6 @@
 """Readings: evaluators' probabilities on the records of a role, the one memory that its results are made from."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +79,10 @@ class Readings:
         return positions
 
 
-def readings_frame(readings: Readings, evaluators: Container[str]) -> pd.DataFrame:
-    """``records.parquet``: every (evaluator, record, lead set) that a result of these evaluators uses, once."""
+def readings_frame(readings: Readings) -> pd.DataFrame:
+    """``records.parquet``: every (evaluator, record, lead set) that a result uses, once."""
     records, frames = readings.records, []
     for evaluator, positions, masks, probabilities in readings.used():
-        if evaluator not in evaluators:
-            continue
         labels = records.labels[positions]
         columns: dict[str, Any] = {"role": records.role, "evaluator": evaluator, "id": records.ids[positions]}
         columns |= {"patient": records.patients[positions], "leads": lead_names(mask_bits(masks))}

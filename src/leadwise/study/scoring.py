@@ -55,24 +55,23 @@ class RoleResults:
     def __post_init__(self) -> None:
         plan = self.plan = self.bundle.plan
         self.bootstrap = PatientBootstrap(self.records, plan.bootstrap.replicates, plan.bootstrap.seed)
-        self.readings = Readings(self.records, self.bundle.evaluators.values(), self.bootstrap, self.memory)
-        self.allocations: dict[tuple[str, int], Allocation] = {}
+        members = [each for name, each in self.bundle.evaluators.items() if name not in plan.stand_ins]
+        self.readings = Readings(self.records, members, self.bootstrap, self.memory)
+        """Of evaluators that are more than stand-ins."""
+        chosen: dict[tuple[str, int], Allocation] = {}
         for name, policy in self.bundle.policies.items():
             for allocation in allocate_budgets(policy, self.records, plan.budgets, self.readings.scorers):
-                self.allocations[name, allocation.k] = allocation
-        self.policies, self.evaluators = (
-            [name for name in names if name not in plan.stand_ins]
-            for names in (self.bundle.policies, self.bundle.evaluators)
-        )
-        """Those that do not only stand in for others: all tables but a few are about them."""
+                chosen[name, allocation.k] = allocation
+        self.allocations = {key: each for key, each in chosen.items() if key[0] not in plan.stand_ins}
+        """Of policies that are more than stand-ins."""
         self.pairs: dict[tuple[str, str], dict[str, None]] = {}
         """Policies that are compared with each other, with the evaluators under which they are."""
         for pair in plan.pairs:
             a, b = pair.policies
             self.pairs.setdefault((a, b), {}).update(dict.fromkeys(pair.evaluators))
         references = self.bundle.references.values()
-        self.compared = {key: comparable(each, references) for key, each in self.allocations.items()}
-        """The parts of the allocations that are compared: for records that have every reference's leads."""
+        self.compared = {key: comparable(each, references) for key, each in chosen.items()}
+        """The parts of all allocations that are compared: for records that have every reference's leads."""
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table, in an order in which what was read before serves what comes next."""
@@ -89,18 +88,18 @@ class RoleResults:
             "subgroups": self._subgroups(),
             "gap_closed": gaps_frame(contrasts, self.pairs),
             "paired": _joined(self._paired()),
-            "evaluator_quality": quality_frame(self.readings, self.records, self.evaluators),
+            "evaluator_quality": quality_frame(self.readings, self.records),
             "calibration": _joined(self._calibration()),
             "reliability": _joined(self._reliability()),
             "alignment": _joined(self._alignment()),
-            "modal_sets": _joined(map(modal_sets, self._each_allocation())),
+            "modal_sets": _joined(modal_sets(allocation) for allocation in self.allocations.values()),
         }
         effects = self._effects()
         tables["patients"] = _joined(self._patients(effects))
         tables["patient_effects"] = _joined(effects_frame(each) for several in effects for each in several)
-        tables["allocations"] = _joined(map(allocation_frame, self._each_allocation()))
+        tables["allocations"] = _joined(allocation_frame(each) for each in self.allocations.values())
         tables["replicates"] = _joined(_replicates(contrasts, interactions))
-        tables["records"] = readings_frame(self.readings, self.evaluators)  # last: it lists what the others have used
+        tables["records"] = readings_frame(self.readings)  # last, because it lists what the others have used
         return {name: TABLES[name].frame(rows) for name, rows in tables.items()}
 
     def _resample(self) -> pd.DataFrame:
@@ -121,10 +120,10 @@ class RoleResults:
 
     def _contrasts(self) -> list[Contrast]:
         """Own references for every evaluator that has some; for the families of interactions, those that they name."""
-        found = []
+        found, policies = [], {name for name, _ in self.allocations}
         for evaluator in self.bundle.references:
-            if evaluator in self.evaluators:
-                found += self._against(evaluator, OWN, evaluator, self.policies)
+            if evaluator in self.readings.evaluators:
+                found += self._against(evaluator, OWN, evaluator, policies)
         made: set[tuple[str, str, str]] = set()
         for family in self.plan.interactions:
             for evaluator in (family.evaluator, family.baseline):
@@ -137,13 +136,10 @@ class RoleResults:
 
     def _against(self, owner: str, reference: str, evaluator: str, policies: Container[str]) -> list[Contrast]:
         """Contrasts with one evaluator's references, at the budgets that were searched for it."""
-        allocations, references = self._searched(owner, policies), self.bundle.references.values()
-        return estimate_contrasts(self.readings, allocations, references, reference, evaluators=[evaluator])
-
-    def _searched(self, owner: str, policies: Container[str]) -> list[Allocation]:
-        """What is compared of these policies, at the budgets that were searched for an evaluator."""
         budgets = self.bundle.references[owner].budgets
-        return [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
+        allocations = [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
+        references = self.bundle.references.values()
+        return estimate_contrasts(self.readings, allocations, references, reference, evaluators=[evaluator])
 
     def _interactions(self, contrasts: Sequence[Contrast]) -> list[Interaction]:
         found = []
@@ -153,12 +149,14 @@ class RoleResults:
         return found
 
     def _transfer(self, contrasts: Iterable[Contrast]) -> pd.DataFrame:
+        """The plan's matrix; what is compared in AUROC is read here, the rest are contrasts that are there already."""
         matrix, found = self.plan.transfer, list(contrasts)
         if matrix is None:
             return pd.DataFrame()
         for name in matrix.evaluators:
-            allocations = self._searched(name, matrix.policies)
-            found += estimate_areas(self.readings, allocations, self.bundle.references, name)
+            budgets = self.bundle.references[name].budgets
+            rows = [each for (policy, k), each in self.compared.items() if policy in matrix.policies and k in budgets]
+            found += estimate_areas(self.readings, rows, self.bundle.references, name)
         return transfer_frame(found, matrix.policies, matrix.evaluators)
 
     def _decompositions(self, contrasts: Sequence[Contrast]) -> Iterator[pd.DataFrame]:
@@ -168,10 +166,11 @@ class RoleResults:
             yield decomposition_frame(named, (each.evaluator, each.baseline), recalibrated)
 
     def _subgroups(self) -> pd.DataFrame:
+        """Contrasts of the studied policies under the readers, and the plan's first interactions, in groups."""
         families = [(each.evaluator, each.baseline, each.reference) for each in self.plan.interactions]
-        allocations = [each for (name, _), each in self.compared.items() if name in self.plan.studied]
+        studied = [each for (name, _), each in self.compared.items() if name in self.plan.studied]
         family, references = next(iter(families), None), self.bundle.references
-        return subgroups_frame(self.readings, allocations, references, self.plan.readers, family)
+        return subgroups_frame(self.readings, studied, references, self.plan.readers, family)
 
     def _paired(self) -> Iterator[pd.DataFrame]:
         for (a, b), evaluators in self.pairs.items():
@@ -219,14 +218,11 @@ class RoleResults:
             yield from map(patients_frame, several)
             yield from (overlap_frame(*both) for both in combinations(several, 2))
 
-    def _each_allocation(self) -> list[Allocation]:
-        return [each for (name, _), each in self.allocations.items() if name in self.policies]
-
     def _alignment(self) -> Iterator[pd.DataFrame]:
-        for allocation in self._each_allocation():
+        for (_, k), allocation in self.allocations.items():
             yield choice_frame(self.bootstrap, allocation)
             for evaluator in self.plan.readers:
-                references, k = self.bundle.references[evaluator], allocation.k
+                references = self.bundle.references[evaluator]
                 if k in references.budgets:
                     yield alignment_frame(self.bootstrap, allocation, references.best("nll", k), evaluator, "nll")
         for pair in self.pairs:

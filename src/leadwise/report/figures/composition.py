@@ -75,6 +75,8 @@ class Composition:
     description: str
     """``{readers}`` and ``{baseline}`` stand for evaluators, ``{evaluator}`` for the last of the readers."""
     compose: Callable[[Shown], Figure]
+    needs: str = ""
+    """The frame without whose rows there is no such figure; the others say what they have no rows for."""
 
     def described(self, shown: Shown) -> str:
         names = [the_evaluator(name) for name in shown.plan.readers] or ["an evaluator"]
