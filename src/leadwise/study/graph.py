@@ -106,11 +106,12 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
 def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
     entry = plan.policies[name]
     needs = (*FIT, *_parts(plan, entry.settings.evaluators, entry.settings.policies))
-    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": plan.first_lead}
+    first = plan.first_lead_for(name)
+    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": first}
     if entry.settings.needs_patterns:
         needs = (*needs, CENSUS)
-    if entry.settings.evaluators and plan.first_lead_of is not None:
-        needs = (*needs, search_stage(plan.first_lead_of, 1))
+    if entry.settings.evaluators and first in plan.evaluators:
+        needs = (*needs, search_stage(first, 1))
     cost = entry.settings.cost(sizes)
     return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, _version(entry), cost)
 
