@@ -48,6 +48,11 @@ widths = [4, 4, 8, 8]
 references = [1, 2]
 recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
 
+[evaluators.strong-recalibrated]
+kind = "recalibrated"
+of = "strong"
+references = [2]
+
 [evaluators.mask-robust]
 kind = "masked-resnet"
 seeds = [1]
@@ -139,6 +144,17 @@ baseline = "controlled-unbalanced"
 policies = ["ecg-on-demand", "mga"]
 evaluator = "strong"
 baseline = "controlled-recalibrated"
+
+[transfer]
+policies = ["mga", "strong-mga"]
+evaluators = ["controlled", "controlled-recalibrated", "strong", "strong-recalibrated"]
+
+[[decompositions]]
+policies = ["mga"]
+evaluator = "strong"
+baseline = "controlled"
+recalibrated_evaluator = "strong-recalibrated"
+recalibrated_baseline = "controlled-recalibrated"
 
 [[pairs]]
 policies = ["ecg-on-demand", "mga"]

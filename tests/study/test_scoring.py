@@ -341,10 +341,14 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     paired = sum(len(pair.evaluators) for pair in plan.pairs)
     assert len(tables["paired"]) == roles * metrics * len(plan.budgets) * paired
     assert len(tables["references"]) == metrics * sum(len(each.references) for each in plan.evaluators.values())
-    transfer = sum(len(budgets[name]) for name in plan.transfer.evaluators) if plan.transfer else 0
-    assert len(tables["transfer"]) == roles * (metrics + 1) * transfer * len(
-        plan.transfer.policies if plan.transfer else []
-    )
+    assert plan.transfer is not None
+    matrix = len(plan.transfer.policies) * sum(len(budgets[name]) for name in plan.transfer.evaluators)
+    assert len(tables["transfer"]) == roles * (metrics + 1) * matrix
+    parts = tables["decomposition"].groupby(["role", "k", "metric"])["statistic"].agg(set)
+    assert parts.index.tolist() == [
+        (role, 2, metric) for role in ("audit", "evaluation") for metric in ("brier", "ece", "nll")
+    ]
+    assert all(found >= {"whole", "removed", "remaining"} for found in parts)
     assert len(tables["evaluator_quality"]) == (roles + 1) * len(plan.evaluators) * 2 * 5
     assert len(tables["resamples"]) == roles
     replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))
@@ -430,6 +434,35 @@ def test_records_that_lack_leads_are_in_neither_arm_and_listed(results: Path, tm
 def test_nobody_is_left_out_where_all_records_have_all_leads(tables: dict[str, pd.DataFrame]) -> None:
     assert list(tables["left_out"].columns) == ["role", "k", "id", "reason"]
     assert tables["left_out"].empty
+
+
+def test_the_matrix_can_be_recomputed_and_agrees_with_the_contrasts(tables: dict[str, pd.DataFrame]) -> None:
+    references = tables["references"].set_index(["evaluator", "metric", "k"])["leads"]
+    key = ["role", "policy", "evaluator", "reference_metric", "k", "metric"]
+    own = tables["contrasts"][tables["contrasts"]["evaluator"] == tables["contrasts"]["reference_evaluator"]]
+    own = own.set_index(key)[["delta", "lo", "hi"]]
+    for row in tables["transfer"].itertuples():
+        assert row.reference_metric == ("nll" if row.metric == "auroc" else row.metric)
+        if row.metric != "auroc":
+            found = own.loc[tuple(getattr(row, name) for name in key)].tolist()
+            assert found == [row.delta, row.lo, row.hi]
+            continue
+        allocation = chosen(tables, row.role, row.policy, row.k)
+        fixed = allocation.assign(leads=references[row.evaluator, "nll", row.k])
+        a, b = (metric_of(tables, row.role, row.evaluator, arm, "auroc") for arm in (allocation, fixed))
+        np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
+
+
+def test_groups_add_up_to_contrasts_and_interactions(tables: dict[str, pd.DataFrame]) -> None:
+    whole = tables["contrasts"][tables["contrasts"]["evaluator"] == tables["contrasts"]["reference_evaluator"]]
+    key = ["role", "policy", "evaluator", "k", "metric"]
+    first = tables["interactions"].drop_duplicates(key)  # the plan's first family comes first
+    expected = {"contrast": whole.set_index(key)["delta"], "interaction": first.set_index(key)["interaction"]}
+    groups = tables["subgroups"]
+    assert set(groups["quantity"]) == set(expected)
+    for (quantity, *at, _), rows in groups.groupby(["quantity", *key, "group"]):
+        mean = np.average(rows["value"], weights=rows["records"])
+        assert mean == pytest.approx(expected[quantity].loc[tuple(at)], abs=1e-12)
 
 
 def test_every_pair_can_be_recomputed(tables: dict[str, pd.DataFrame]) -> None:

@@ -39,8 +39,7 @@ def plot_transfer_matrix(
     role, k = shown_role(transfer), budget_of(transfer, k)
     rows = rows_of(transfer, role=role, metric=metric, k=k)
     policies = policies_in(rows, [*kinds] if kinds else None)
-    present = [str(name) for name in present_in(rows, "evaluator")]
-    readers = [name for name in evaluators or present if name in present]
+    readers = list(evaluators or map(str, present_in(rows, "evaluator")))
     tops = _tops([(kinds or {}).get(name, "") for name in policies])
     ax = axes(ax, 1.3 * COLUMN, 1.3 + 0.22 * len(policies))
     if not policies:

@@ -30,6 +30,7 @@ class Entry(NamedTuple):
         """True if the policy was trained on the evaluator that reads."""
         return self.trained_on == self.reader
 
+
 def matrix(story: Story) -> str:
     """Sentences on policies that are read by what they were trained on, by its copies, and by others."""
     entries, plan = _entries(story), story.plan

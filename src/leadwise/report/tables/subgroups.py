@@ -24,7 +24,9 @@ def tables(view: View) -> Iterator[ReportTable]:
         "annotators remark on the signal. Intervals are pointwise; levels of fewer than 20 patients have none.",
         ["subgroups"],
         rows,
-        same("role", "group", "level", "records", "patients")
+        same("role")
+        | {"group": "by", "level": "group"}
+        | same("records", "patients")
         | same("quantity")
         | same("evaluator", "policy", "k", "metric", "value", INTERVAL),
         ["role", "group", "policy", "k", "metric"],
