@@ -20,11 +20,23 @@ _NAMES = {
     "random-subset": "Random-subset",
     "controlled-unbalanced": "unbalanced controlled",
     "controlled-recalibrated": "recalibrated controlled",
+    "strong-recalibrated": "recalibrated strong",
+    **{
+        f"{policy}-{evaluator}": f"{name}, {other}"
+        for policy, name in (("ecg-on-demand", "ECG-on-Demand"), ("mga", "MGA"))
+        for evaluator, other in (
+            *(("unbalanced", "unbalanced"), ("recalibrated", "recalibrated")),
+            *(("strong-recalibrated", "recalibrated strong"), ("mask-robust", "mask-robust")),
+        )
+    },
     "reference": "Fixed set",
     "brier": "Brier",
     **{metric: metric.upper() for metric in ("nll", "ece", "auroc", "auprc")},
 }
-_ADJECTIVES = ("controlled", "controlled-unbalanced", "controlled-recalibrated", "strong", "mask-robust")
+_ADJECTIVES = (
+    *("controlled", "controlled-unbalanced", "controlled-recalibrated"),
+    *("strong", "strong-recalibrated", "mask-robust"),
+)
 """Evaluators whose names say what they are like."""
 _ORDER = (
     *("nll", "brier", "ece", "ece5", "ece15", "ece20", "auroc", "auprc"),
