@@ -51,7 +51,7 @@ recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
 [evaluators.strong-recalibrated]
 kind = "recalibrated"
 of = "strong"
-references = [1, 2]
+references = [2]
 
 [evaluators.strong-2]
 kind = "seed"

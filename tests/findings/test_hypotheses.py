@@ -50,6 +50,7 @@ def test_with_the_published_numbers_everything_expected_holds(plan: Plan, result
     assert list(frame.columns) == list(TABLES["hypotheses"].columns)
     ours = frame[frame["role"] == "evaluation"]
     assert list(ours["number"]) == list(range(1, len(plan.hypotheses) + 1))
+    ours = ours[ours["number"] <= PAIRED]  # those after it are about what was not published
     assert set(ours["verdict"]) == {"holds"}
     assert list(ours["cells"]) == [1, 1, 1, 1, 30, 10, 10, 30, 2]
     assert (ours["present"] == ours["cells"]).all()
