@@ -14,11 +14,10 @@ from pydantic import Field
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 from leadwise.evaluators.contract import Fitted, Material, check_facts, register_evaluator
-from leadwise.evaluators.masks import frozen_masks, random_masks
-from leadwise.evaluators.scoring import score, score_subsets
+from leadwise.evaluators.masks import random_masks
+from leadwise.evaluators.scoring import score_subsets
 from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
 from leadwise.leads import subsets
-from leadwise.metrics import calibration_line
 from leadwise.registry import Count, Seed, Settings, Trials
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
@@ -124,23 +123,14 @@ class LogisticEvaluator(Fitted):
         self.intercept_ = np.array([model.intercept_[0] for model in models])
         return self
 
-    def recalibrated(self, records: Records, name: str) -> "LogisticEvaluator":
-        """This model with each label's logit z replaced by a + s·z, fitted on ``records`` under the frozen masks.
-
-        What is linear in the logit of a logistic evaluator is a logistic evaluator.
-        """
-        readable = records.select((frozen_masks(len(records)) & records.available).any(axis=1))
-        masks = (frozen_masks(len(records)) & records.available)[np.isin(records.rows, readable.rows)]
-        a, s = calibration_line(readable.labels, score(self, readable, masks))
-        for column in np.flatnonzero(~np.isfinite(a + s)):
-            raise InputError(
-                f"{self.name} cannot be recalibrated for {records.label_names[column]} on {records.name}: no finite "
-                "line fits its logits there; use a role with more records with and without the label."
-            )
+    def with_lines(
+        self, name: str, intercepts: Float64[np.ndarray, " l"], slopes: Float64[np.ndarray, " l"]
+    ) -> "LogisticEvaluator":
+        """This model with each label's logit z replaced by a + s·z, which leaves it a logistic evaluator."""
         other = copy(self)
-        other.name, other.weights_ = name, self.weights_ * s[:, None, None]
-        other.mask_weights_ = self.mask_weights_ * s[:, None]
-        other.intercept_ = self.intercept_ * s + a
+        other.name, other.weights_ = name, self.weights_ * slopes[:, None, None]
+        other.mask_weights_ = self.mask_weights_ * slopes[:, None]
+        other.intercept_ = self.intercept_ * slopes + intercepts
         return other
 
     def probabilities(

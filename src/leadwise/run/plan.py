@@ -180,6 +180,10 @@ class Plan(Part):
         for table, named in (("evaluators", self.evaluators), ("policies", self.policies)):
             for name, entry in named.items():
                 self._check_known(f"{table}.{name}", entry.settings.evaluators, entry.settings.policies)
+        for name, each in self.evaluators.items():
+            of = each.settings.candidate[0] if each.settings.candidate else None
+            if of is not None and not hasattr(self.evaluators[of].settings, "seeds"):
+                raise PlanError(f"'evaluators.{name}.of' is '{of}', which is not trained with seeds; name one that is.")
         self._check_circles()
         if self.first_lead_of is not None:
             self._check_first_lead(self.first_lead_of)
