@@ -230,7 +230,8 @@ HUGE = {
     "policies.ecg-on-demand.states": PLAN.replace("states = 120", f"states = {PLENTY}", 1),
     "policies.ecg-on-demand.hidden": PLAN.replace("hidden = 8", f"hidden = {PLENTY}", 1),
     "policies.ecg-on-demand.epochs": PLAN.replace("hidden = 8\nepochs = 2", f"hidden = 8\nepochs = {PLENTY}", 1),
-    "bootstrap.replicates": PLAN.replace("replicates = 20", f"replicates = {PLENTY}"),
+    "bootstrap.replicates": PLAN.replace("{replicates = 20", f"{{replicates = {PLENTY}"),
+    "bootstrap.own_replicates": PLAN.replace("own_replicates = 40", f"own_replicates = {PLENTY}"),
 }
 
 
