@@ -212,9 +212,22 @@ def test_no_records(cohort: Cohort) -> None:
         LogisticEvaluator().fit(cohort["train"].select(slice(0, 0)))
 
 
+def test_training_masks_have_the_sizes_that_are_asked_for(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[np.ndarray] = []
+    draw = LogisticEvaluator._random_masks
+    monkeypatch.setattr(
+        LogisticEvaluator,
+        "_random_masks",
+        lambda *asked: drawn.append(draw(*asked)) or drawn[-1],  # type: ignore[func-returns-value]
+    )
+    one = LogisticEvaluator(repeats=1, cardinalities=[2, 5]).fit(cohort["train"])
+    assert set(drawn[0].sum(axis=1)) == {2, 5}
+    assert not same_weights(one, LogisticEvaluator(repeats=1).fit(cohort["train"]))
+
+
 def test_unknown_statistic() -> None:
     with pytest.raises(
-        InputError, match=r"^'entropy' is no statistic; there are mean, deviation, .*, crossing rate\.$"
+        InputError, match=r"^'entropy' is no statistic; there are mean, deviation, .*, root mean square\.$"
     ):
         LogisticEvaluator(statistics=("mean", "entropy"))
     with pytest.raises(InputError, match=r"there are mean, deviation"):

@@ -72,11 +72,10 @@ def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
     if entry.settings.policies:
         tensors, _ = read_tensors(work.inputs[masks_stage(name)] / "masks.safetensors", MASKS_FORMAT)
         allocations = {policy: tensors[policy].astype(bool) for policy in entry.settings.policies}
-    if entry.settings.candidate is None:
-        made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
-    else:
-        made_from = {entry.settings.candidate[0]: _candidate(work, *entry.settings.candidate)}
-    material = EvaluatorMaterial(name, cohort["train"], cohort["validation"], made_from, allocations, work.scratch)
+    made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
+    candidate = None if entry.settings.candidate is None else _candidate(work, *entry.settings.candidate)
+    roles = cohort["train"], cohort["validation"]
+    material = EvaluatorMaterial(name, *roles, made_from, candidate, allocations, work.scratch)
     _make_evaluator(entry.kind, settings, material).save(_file(work.out, name))
     if (work.scratch / HISTORY).exists():
         rows = [json.loads(line) for line in (work.scratch / HISTORY).read_text().splitlines()]
@@ -182,7 +181,7 @@ def fit_policy(work: Work, name: str) -> None:
         train=cohort["train"],
         validation=cohort["validation"],
         budgets=plan.budgets,
-        ranking=_first_lead_ranking(work),
+        ranking=_first_lead_ranking(work, name),
         evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
         policies={other: parts.policy(other) for other in entry.settings.policies},
         patterns=_patterns(cohort) if CENSUS in work.inputs else None,
@@ -199,15 +198,15 @@ def _patterns(cohort: Cohort) -> Bool[np.ndarray, "p 12"]:
     return np.unique(np.vstack(roles), axis=0)
 
 
-def _first_lead_ranking(work: Work) -> list[str]:
-    """All leads: the one that the plan names before the others, or from the best single lead of its evaluator on."""
-    plan = work.study.plan
-    if plan.first_lead_of is None:
-        return [plan.first_lead, *(lead for lead in LEADS if lead != plan.first_lead)]
-    place = work.inputs.get(search_stage(plan.first_lead_of, 1))
+def _first_lead_ranking(work: Work, policy: str) -> list[str]:
+    """Leads in the order in which a policy would begin with them."""
+    first = work.study.plan.first_lead_for(policy)
+    if first in LEADS:
+        return [first, *(lead for lead in LEADS if lead != first)]
+    place = work.inputs.get(search_stage(first, 1))
     if place is None:
         return list(LEADS)  # for a policy that is made from no evaluator
-    searched = References.load(place / f"{plan.first_lead_of}.csv")
+    searched = References.load(place / f"{first}.csv")
     ranking = [LeadSet(int(bits)).names[0] for bits in searched.ranking("nll", 1)["bits"]]
     return ranking + [lead for lead in LEADS if lead not in ranking]  # those that some record lacks come last
 

@@ -90,7 +90,7 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
         needs, cost = (SELECTION, *candidates, *others), {f"read {name}": sizes["selection"] * len(candidates)}
     if entry.settings.candidate is not None:
         of, seed = entry.settings.candidate
-        needs = (evaluator_stage(of, seed), *_parts(plan, plan.evaluators[of].settings.evaluators))
+        needs = (evaluator_stage(of, seed), *_parts(plan, [of]))
     make = _fitting("choose_seed" if seeds(plan, name) else "fit_evaluator", name)
     made.append(Stage(final, make, needs, entry.as_said(), version, cost))
     for k in entry.references:
@@ -105,11 +105,12 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
 def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
     entry = plan.policies[name]
     needs = (*FIT, *_parts(plan, entry.settings.evaluators, entry.settings.policies))
-    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": plan.first_lead}
+    first = plan.first_lead_for(name)
+    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": first}
     if entry.settings.needs_patterns:
         needs = (*needs, CENSUS)
-    if entry.settings.evaluators and plan.first_lead_of is not None:
-        needs = (*needs, search_stage(plan.first_lead_of, 1))
+    if entry.settings.evaluators and first in plan.evaluators:
+        needs = (*needs, search_stage(first, 1))
     cost = entry.settings.cost(sizes)
     return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, _version(entry), cost)
 
