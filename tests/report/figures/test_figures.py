@@ -25,6 +25,7 @@ from leadwise.report.figures.diagrams import plot_acquisition_loop, plot_transfe
 from leadwise.report.figures.interactions import plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
+from leadwise.report.figures.variance import plot_variance
 from leadwise.run.plan import Plan, read_plan
 
 BUDGETS = (2, 3, 4, 6, 8)
@@ -128,6 +129,35 @@ def make_patients() -> pd.DataFrame:
     ).assign(label=np.nan)
 
 
+SOURCES = ("seeds of the network", "draws of the training masks", "seeds of the policy", "all of these together")
+
+
+def make_variance() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Intervals of I over patients, references and four sources, and five replications of each source."""
+    rng, rows, own = np.random.default_rng(2), [], []
+    for each in make_interactions().query("reference == 'own' and role == 'evaluation'").itertuples():
+        if each.evaluator != "strong":
+            continue
+        key = {"role": "evaluation", "quantity": "interaction", "policy": each.policy, "evaluator": "strong"}
+        key |= {"baseline_evaluator": "controlled", "k": each.k, "metric": each.metric}
+        facts = {"interval_kind": "conditional", "source": "", "value": each.interaction, "lo": each.lo, "hi": each.hi}
+        rows.append(key | facts)
+        rows.append(rows[-1] | {"interval_kind": "with_selection", "source": "references", "lo": each.lo - 0.002})
+        for source in SOURCES:
+            values = each.interaction + rng.normal(0, 0.004, 5)
+            own += [
+                key | {"source": source, "replication": j, "value": v, "lo": v - 0.01, "hi": v + 0.01}
+                for j, v in enumerate(values, 1)
+            ]
+            mean = values.mean()
+            facts = {"interval_kind": "with_seeds", "source": source, "value": mean, "lo": mean - 0.014}
+            rows.append(key | facts | {"hi": mean + 0.014})
+            rows.append(rows[-1] | {"quantity": "contrast", "value": 9.0})
+            rows.append(rows[-2] | {"role": "audit", "value": 9.0})
+    own += [each | {"role": "audit", "value": 9.0} for each in own]
+    return pd.DataFrame(rows), pd.DataFrame(own)
+
+
 def make_results() -> dict[str, pd.DataFrame]:
     return {
         "contrasts": make_contrasts(),
@@ -137,6 +167,7 @@ def make_results() -> dict[str, pd.DataFrame]:
         "reliability": make_reliability(),
         "patients": make_patients(),
         "patient_effects": make_effects(),
+        **dict(zip(("variance", "replications"), make_variance(), strict=True)),
     }
 
 
@@ -177,6 +208,7 @@ PANELS: dict[str, Callable[..., Axes]] = {
     "sorted": lambda r, ax: plot_sorted_effects(r("patient_effects"), ax),
     "quartiles": lambda r, ax: plot_effect_quartiles(r("patients"), ax),
     "cumulative": lambda r, ax: plot_cumulative_benefit(r("patient_effects"), ax),
+    "variance": lambda r, ax: plot_variance(r("variance"), r("replications"), ax),
 }
 FROM_FRAMES = [name for name in PANELS if name not in ("acquisition loop", "transfer")]
 
@@ -409,6 +441,39 @@ def test_cumulative_benefit_ends_at_the_mean(results: dict[str, pd.DataFrame]) -
     assert points[:, 1].max() == pytest.approx(-delta[delta < 0].sum() / len(delta))
 
 
+def test_each_interval_of_an_interaction_has_its_row_and_each_replication_its_point(
+    results: dict[str, pd.DataFrame],
+) -> None:
+    frame, own = results["variance"], results["replications"]
+    ax = plot_variance(frame, own, policy="mga", k=4)
+    cell = "role == 'evaluation' and quantity == 'interaction' and policy == 'mga' and k == 4 and metric == 'nll'"
+    rows = frame.query(cell)
+    assert [text.get_text().replace("\n", " ") for text in ax.get_yticklabels()] == [
+        "patients",
+        "patients and references",
+        *(f"patients and {source}" for source in SOURCES),
+    ]
+    drawn = [each[0, :, 0] for each in segments(ax)]
+    np.testing.assert_allclose(drawn, rows[["lo", "hi"]])
+    column = [text.get_text() for text in ax.texts]
+    assert column[0].startswith(f"+{1e3 * rows['value'].iloc[0]:.1f} [{1e3 * rows['lo'].iloc[0]:.1f}, ")
+    points = drawn_points(ax, "each replication’s own estimate")
+    expected = [own.query(cell + " and source == @source")["value"] for source in SOURCES]
+    assert points[:, 0].tolist() == pd.concat(expected).tolist()
+    assert points[:, 1].tolist() == pytest.approx(np.repeat(np.arange(2, 6) + 0.3, 5))
+    assert "k = 4: I in NLL, evaluation role" in words(ax)
+    assert "strong minus controlled" in ax.get_xlabel()
+
+
+def test_intervals_over_seeds_are_shown_where_the_plan_has_seeds(
+    results: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    said = tomllib.loads((files("leadwise") / "studies" / "ptbxl.toml").read_text(encoding="utf-8"))
+    for sources in ([], [{"source": "seeds", "stand_ins": {"mga": ["mga", "ccga"]}}]):
+        plan = Plan.model_validate(said | {"variance": sources})
+        assert ("variance.svg" in draw_figures(results, plan, tmp_path / str(len(sources)))) == bool(sources)
+
+
 def test_files_are_whole_accessible_and_the_same_every_time(
     results: dict[str, pd.DataFrame], plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,7 +509,8 @@ def test_every_figure_is_drawn_from_a_full_run(results: dict[str, pd.DataFrame],
 
 def test_a_run_without_results_still_has_all_files(plan: Plan, tmp_path: Path) -> None:
     written = draw_figures({}, plan, tmp_path)
-    assert set(written) == {f"{each.name}.{suffix}" for each in compositions() for suffix in ("svg", "pdf")}
+    names = [each.name for each in compositions() if each.belongs(plan)]
+    assert set(written) == {f"{name}.{suffix}" for name in names for suffix in ("svg", "pdf")}
     assert all(path.stat().st_size for path in written.values())
 
 
@@ -483,7 +549,7 @@ def test_a_run_of_others_shows_its_own_evaluators_policies_and_budget(results: d
 
 def test_a_plan_that_compares_nothing_has_figures_of_its_contrasts(results: dict[str, pd.DataFrame]) -> None:
     shown = Shown(results, renamed({}, without=("interactions", "pairs", "hypotheses")))
-    for each in compositions():
+    for each in (one for one in compositions() if one.belongs(shown.plan)):
         said = " ".join(map(words, each.compose(shown).axes))
         assert ": I in" not in said, each.name
         assert "10³ · I" not in said, each.name
