@@ -15,18 +15,20 @@ sum, but has a lower bound that is one: with T_c the sum of y − p over the rec
 ECE is computed only in resamples where its bound does not rule it out; the choice is exact.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float64, Int
+from jaxtyping import Bool, Float64, Int
 
-from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
+from leadwise.analysis.bootstrap import SEED, Estimate, PatientBootstrap
 from leadwise.analysis.contrasts import Contrast
 from leadwise.analysis.readings import Readings
 from leadwise.cohort.cohort import Records
+from leadwise.evaluators.contract import Evaluator
+from leadwise.evaluators.scoring import Scorer
 from leadwise.leads import LeadSet, bits_masks, lead_names
 from leadwise.metrics import bin_of, record_brier, record_nll
 from leadwise.references import MATCHED_METRICS, References
@@ -36,8 +38,6 @@ LISTED = 0.005
 KEPT = 0.01
 """Sets that at least this share chooses are read on a scored role; see `Reselection.kept`."""
 
-Read = Callable[[Int[np.ndarray, " s"]], Float64[np.ndarray, "s n l"]]
-"""Probabilities with the lead sets at these places among the candidates of a budget."""
 Chosen = Mapping[tuple[str, str, int], Int[np.ndarray, " r"]]
 """Bits of the set that each resample chose, by evaluator, metric and k."""
 
@@ -84,46 +84,49 @@ class Reselection:
 
 
 def reselect(
-    references: References, k: int, records: Records, read: Read, bootstrap: PatientBootstrap
+    evaluator: Evaluator, references: References, k: int, records: Records, replicates: int, seed: int = SEED
 ) -> list[Reselection]:
-    """The references of budget k chosen anew, one answer a metric.
+    """The references of budget k chosen anew in every resample of the patients, one answer a metric.
 
-    ``records`` are those of the search: of the selection role, with at least k leads. ``read`` reads them, with
-    candidates by their places in lexicographic order.
+    ``records`` are those of the search, which may have left some out. The evaluator reads every candidate twice; one
+    that takes its time is given as the table that its search has left.
     """
+    kept = records.with_leads(k)
     bits = references.candidates.loc[references.candidates["k"] == k, "bits"].to_numpy()
-    sums, found = _Sums(records, read, len(bits), bootstrap), []
+    sums, found = _Sums(Scorer(evaluator, kept), bits_masks(bits), PatientBootstrap(kept, replicates, seed)), []
     for metric in MATCHED_METRICS:
         chosen = sums.best(metric, np.arange(len(bits)))
         often = np.bincount(chosen, minlength=len(bits)) >= KEPT * len(chosen)
         often |= bits == references.best(metric, k).bits
-        rare, kept = ~often[chosen], chosen.copy()
+        rare, stands = ~often[chosen], chosen.copy()
         if rare.any():
-            kept[rare] = sums.best(metric, np.flatnonzero(often))[rare]
+            stands[rare] = sums.best(metric, np.flatnonzero(often))[rare]
         outside = sums.outside(metric, chosen)
-        corrected = float(outside[~np.isnan(outside)].mean()) if not np.isnan(outside).all() else np.nan
-        found.append(Reselection(references, records.role, metric, k, bits[chosen], bits[kept], corrected))
+        outside = outside[~np.isnan(outside)]
+        corrected = float(outside.mean()) if len(outside) else np.nan
+        found.append(Reselection(references, records.role, metric, k, bits[chosen], bits[stands], corrected))
     return found
 
 
 class _Sums:
     """Per-patient sums that the metrics of all candidates are made of, and the choices that follow from them."""
 
-    def __init__(self, records: Records, read: Read, sets: int, bootstrap: PatientBootstrap) -> None:
-        self.labels, self.read, self.bootstrap = records.labels, read, bootstrap
+    def __init__(self, scorer: Scorer, masks: Bool[np.ndarray, "s 12"], bootstrap: PatientBootstrap) -> None:
+        records = scorer.records
+        self.scorer, self.candidates, self.labels, self.bootstrap = scorer, masks, records.labels, bootstrap
         self.cluster = bootstrap.cluster(records.patients)
         self.shape = (len(bootstrap.patients), self.labels.shape[1] * _BINS)
         self.cells = _BINS * np.arange(self.labels.shape[1])
-        losses = {metric: np.empty((len(records), sets)) for metric in MATCHED_METRICS}
-        self.ece = np.empty(sets)
+        losses = {metric: np.empty((len(records), len(masks))) for metric in MATCHED_METRICS}
+        self.ece = np.empty(len(masks))
         """ECE of each set on all patients, times the number of records."""
-        for at, probabilities in self._each(np.arange(sets)):
+        for at, probabilities in self._each(np.arange(len(masks))):
             losses["nll"][:, at] = record_nll(self.labels, probabilities)
             losses["brier"][:, at] = record_brier(self.labels, probabilities)
             residual, cell = self.labels - probabilities, bin_of(probabilities, _BINS) + self.cells
             totals = np.bincount(cell.ravel(), residual.ravel(), minlength=self.shape[1])
             self.ece[at] = np.abs(totals).sum() / self.labels.shape[1]
-            losses["ece"][:, at] = (np.sign(totals)[cell] * residual).mean(axis=1)  # which are the lower bound
+            losses["ece"][:, at] = (np.sign(totals)[cell] * residual).mean(axis=1)  # sums of it are the lower bound
         self.records = bootstrap.patient_sums(records.patients, np.ones((len(records), 1)))
         self.counts = bootstrap.totals(self.records)[:, 0]
         self.sums = {metric: bootstrap.patient_sums(records.patients, each) for metric, each in losses.items()}
@@ -133,7 +136,7 @@ class _Sums:
         size = max(1, _BYTES_AT_ONCE // (8 * self.labels.size))
         for start in range(0, len(sets), size):
             part = sets[start : start + size]
-            yield from zip(part.tolist(), self.read(part), strict=True)
+            yield from zip(part.tolist(), self.scorer.subsets(self.candidates[part]), strict=True)
 
     def best(self, metric: str, sets: Int[np.ndarray, " s"]) -> Int[np.ndarray, " r"]:
         """The best of these sets in each resample, by the rule of `References`: by metric, NLL, and the order given."""
@@ -204,8 +207,8 @@ def selection_frame(found: Iterable[Reselection]) -> pd.DataFrame:
 def selection_summary_frame(found: Iterable[Reselection]) -> pd.DataFrame:
     """``selection_summary.csv``: how stable each reference is, and how far its value flatters it.
 
-    ``sets`` are ever chosen; ``kept`` of them stand for all in an interval with selection, and ``share`` is the share of
-    resamples whose own choice is one of these.
+    ``sets`` are ever chosen; ``kept`` of them stand for all in an interval with selection: they are the own choice of a
+    ``share`` of the resamples.
     """
     return pd.DataFrame(
         {
