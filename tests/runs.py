@@ -23,12 +23,15 @@ title = "tiny"
 budgets = [2, 4]
 first_lead = "controlled"
 cohort = {kind = "synthetic", records = 160, seed = 3}
-bootstrap = {replicates = 20}
+bootstrap = {replicates = 20, own_replicates = 40}
 
 [evaluators.controlled]
 kind = "logistic"
 repeats = 2
 references = [1, 2, 4]
+
+[evaluators.controlled.variants]
+controlled-1 = {seed = 1}
 
 [evaluators.controlled-unbalanced]
 kind = "logistic"
@@ -70,6 +73,9 @@ states = 120
 hidden = 8
 epochs = 2
 batch = 64
+
+[policies.mga.variants]
+mga-1 = {seed = 1}
 
 [policies.ccga]
 kind = "ccga"
@@ -139,6 +145,14 @@ baseline = "controlled-unbalanced"
 policies = ["ecg-on-demand", "mga"]
 evaluator = "strong"
 baseline = "controlled-recalibrated"
+
+[[variance]]
+source = "draws of masks"
+stand_ins = {controlled = ["controlled", "controlled-1"]}
+
+[[variance]]
+source = "seeds of a policy"
+stand_ins = {mga = ["mga", "mga-1"]}
 
 [[pairs]]
 policies = ["ecg-on-demand", "mga"]

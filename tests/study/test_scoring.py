@@ -51,7 +51,7 @@ def made(tmp_path: Path, records: Records, lists: str, policies: dict[str, str |
         "budgets = [2, 3]",
         "first_lead = 'V2'",
         "cohort = {kind = 'synthetic', records = 100}",
-        "bootstrap = {replicates = 25}",
+        "bootstrap = {replicates = 25, own_replicates = 25}",
     ]
     for name in evaluators:
         said += [f"[evaluators.{name}]", "kind = 'logistic'", f"references = {[2, 3] if name in searched else []}"]
@@ -193,11 +193,109 @@ def test_without_references_nothing_is_contrasted(records: Records, tmp_path: Pa
     frames = frames_of(made(tmp_path, records, "", {"p": "a", "q": None}, []), records, tmp_path)
     empty = {name for name, frame in frames.items() if frame.empty}
     about = {"calibration", "reliability", "patients", "patient_effects", "replicates"}
+    about |= {"variance", "replications", "equivalence"}
     assert empty == about | {"contrasts", "interactions", "gap_closed", "paired", "left_out"}
     assert set(frames["alignment"]["policy"]) == {"p", "q"}
     write_frames(tmp_path, frames)
     for name in about:
         assert list(pd.read_parquet(tmp_path / f"{name}.parquet").columns) == list(TABLES[name].columns)
+
+
+VARIED = """
+[[interactions]]
+policies = ["p", "q"]
+evaluator = "b"
+baseline = "a"
+
+[[pairs]]
+policies = ["p", "q"]
+evaluators = ["b"]
+"""
+SOURCES = """
+[[variance]]
+source = "networks"
+stand_ins = {b = ["b", "c"]}
+
+[[variance]]
+source = "all together"
+stand_ins = {p = ["s", "p"], b = ["c", "b"], a = ["b", "a"]}
+"""
+STUDIED: dict[str, str | None] = {"p": "a", "q": "a", "s": "a"}
+
+
+def test_who_stands_in_for_others_is_in_no_other_table(records: Records, tmp_path: Path) -> None:
+    bundle = made(tmp_path, records, VARIED + SOURCES, STUDIED, ["a", "b", "c"])
+    assert bundle.plan.stand_ins == {"c", "s"}
+    with_them = frames_of(bundle, records, tmp_path)
+    alone = made(tmp_path, records, VARIED, {name: STUDIED[name] for name in "pq"}, ["a", "b"])
+    del alone.__dict__["evaluators"]["c"]
+    without = frames_of(alone, records, tmp_path)
+    assert with_them.keys() == without.keys()
+    for name in with_them.keys() - {"variance", "replications"}:
+        pd.testing.assert_frame_equal(with_them[name], without[name], check_exact=True)
+    own = with_them["variance"].query("interval_kind == 'conditional'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, without["variance"], check_exact=True)
+    assert len(without["replications"]) == 0
+
+
+def test_a_replication_is_what_a_plan_that_names_it_would_say(records: Records, tmp_path: Path) -> None:
+    """Against the references of the evaluators that stand in, and with as many replicates of the same draw."""
+    searched = ["a", "b", "c"]
+    found = frames_of(made(tmp_path, records, VARIED + SOURCES, STUDIED, searched), records, tmp_path)
+    pairs = ("b", "a"), ("c", "a"), ("c", "b")
+    family = "[[interactions]]\npolicies = ['p', 'q', 's']\nevaluator = '{}'\nbaseline = '{}'\n"
+    named = made(tmp_path, records, "".join(family.format(*pair) for pair in pairs), STUDIED, searched)
+    frames = frames_of(named, records, tmp_path)
+    facts = ["policy", "evaluator", "baseline_evaluator", "k", "metric"]
+    interactions, contrasts = frames["interactions"].set_index(facts), frames["contrasts"]
+    contrasts = contrasts.assign(baseline_evaluator="").set_index(facts)
+    standing = {
+        ("networks", 2): {"b": "c"},
+        ("all together", 1): {"p": "s", "b": "c", "a": "b"},
+    }
+    rows = pd.concat([found["replications"], found["variance"].query("source == ''")], ignore_index=True)
+    for row in rows.itertuples():
+        who = standing.get((row.source, row.replication), {})
+        names = [who.get(name, name) for name in (row.policy, row.evaluator, row.baseline_evaluator)]
+        table, column = (interactions, "interaction") if row.quantity == "interaction" else (contrasts, "delta")
+        expected = table.loc[(*names, row.k, row.metric)]
+        bounds = expected[[column, "lo", "hi"]].to_list()
+        np.testing.assert_allclose([row.value, row.lo, row.hi], bounds, rtol=0, atol=1e-12)
+    cells = 2 * 2 * 3  # policies, budgets, metrics
+    assert found["replications"].groupby("source").size().to_dict() == {
+        "networks": 2 * 2 * cells,
+        "all together": 2 * 3 * cells,
+    }
+    of_source = found["replications"].groupby(["source", "quantity", *facts], sort=False)["value"]
+    means = found["variance"].query("interval_kind == 'with_seeds'").set_index(["source", "quantity", *facts])
+    pd.testing.assert_series_equal(means["value"], of_source.mean(), check_index_type=False)
+    assert set(means.loc["networks"]["replications"]) == {2}
+    assert (means["replicates"] == 25).all()
+
+
+def test_budgets_that_a_stand_in_was_not_searched_at_are_left_out(records: Records, tmp_path: Path) -> None:
+    bundle = made(tmp_path, records, VARIED + SOURCES, STUDIED, ["a", "b", "c"])
+    bundle.references["c"] = search_references(bundle.evaluators["c"], records, [3])
+    frames = frames_of(bundle, records, tmp_path)
+    assert set(frames["replications"]["k"]) == {3}
+    assert set(frames["variance"].query("source == ''")["k"]) == {2, 3}
+    del bundle.references["c"]
+    assert frames_of(bundle, records, tmp_path)["replications"].empty
+
+
+def test_equivalence_is_asked_of_every_contrast_in_nll(records: Records, tmp_path: Path) -> None:
+    lists = VARIED + SOURCES + "[equivalence]\nmargin = 0.1\n"
+    frames = frames_of(made(tmp_path, records, lists, STUDIED, ["a", "b", "c"]), records, tmp_path)
+    facts = ["policy", "evaluator", "reference_evaluator", "k", "metric"]
+    own = frames["contrasts"].query("metric == 'nll'").set_index(facts)["delta"]
+    rows = frames["equivalence"].set_index(facts)
+    pd.testing.assert_series_equal(rows["delta"], own)
+    assert set(rows["margin"]) == {0.1}
+    replicates = frames["replicates"].dropna(subset="delta").query("metric == 'nll'").groupby(facts)["delta"]
+    pd.testing.assert_series_equal(rows["sd"].sort_index(), replicates.std(), check_names=False, check_index_type=False)
+    inside = (rows["lo"] > -0.1) & (rows["hi"] < 0.1)
+    assert set(inside) == {True, False}
+    assert ((rows["verdict"] == "equivalent") == inside).all()
 
 
 def test_a_policy_that_begins_nowhere_is_read_where_another_begins(records: Records, tmp_path: Path) -> None:
@@ -256,8 +354,9 @@ def test_a_name_is_no_formula_in_a_csv(tmp_path: Path) -> None:
 
 def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, pd.DataFrame]) -> None:
     plan = read_plan(results.parent / "plan.toml")
-    roles, metrics, policies = 2, 3, len(plan.policies)
-    budgets = {name: [k for k in each.references if k in plan.budgets] for name, each in plan.evaluators.items()}
+    compared = {name: each for name, each in plan.evaluators.items() if name not in plan.stand_ins}
+    roles, metrics, policies = 2, 3, len(plan.policies.keys() - plan.stand_ins)
+    budgets = {name: [k for k in each.references if k in plan.budgets] for name, each in compared.items()}
     common = {
         (policy, evaluator, family.reference)
         for family in plan.interactions
@@ -275,7 +374,13 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     paired = sum(len(pair.evaluators) for pair in plan.pairs)
     assert len(tables["paired"]) == roles * metrics * len(plan.budgets) * paired
     assert len(tables["references"]) == metrics * sum(len(each.references) for each in plan.evaluators.values())
-    assert len(tables["evaluator_quality"]) == (roles + 1) * len(plan.evaluators) * 2 * 5
+    assert len(tables["evaluator_quality"]) == (roles + 1) * len(compared) * 2 * 5
+    first = plan.interactions[0]
+    cells = len(first.policies) * len(set(budgets[first.evaluator]) & set(budgets[first.baseline])) * metrics
+    # all three quantities of their own; with draws of masks two of three, with seeds of one of two policies three
+    assert len(tables["variance"]) == roles * (3 * cells + 2 * cells + 3 * cells // 2)
+    assert len(tables["replications"]) == roles * 2 * (2 * cells + 3 * cells // 2)
+    assert len(tables["equivalence"]) == roles * policies * sum(map(len, budgets.values()))
     assert len(tables["resamples"]) == roles
     replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))
     assert len(tables["replicates"]) == replicates
@@ -431,5 +536,7 @@ def test_all_intervals_of_a_role_share_one_resample(tables: dict[str, pd.DataFra
     for row in tables["resamples"].itertuples():
         patients = tables["records"].query("role == @row.role")["patient"].unique()
         assert row.patients == len(patients)
-        drawn = np.random.default_rng(row.seed).multinomial(len(patients), [1 / len(patients)] * len(patients), 20)
-        assert row.sha256 == sha256(drawn.astype("<i8").tobytes()).hexdigest()
+        drawn = np.random.default_rng(row.seed).multinomial(len(patients), [1 / len(patients)] * len(patients), 40)
+        assert row.sha256 == sha256(drawn[:20].astype("<i8").tobytes()).hexdigest()
+        assert row.own_sha256 == sha256(drawn.astype("<i8").tobytes()).hexdigest()
+        assert (row.replicates, row.own_replicates) == (20, 40)

@@ -217,7 +217,8 @@ def develop(work: Work) -> None:
     plan, cohort, evaluators = work.study.plan, work.study.cohort, _parts(work).evaluators
     validation = cohort["validation"]
     bootstrap = PatientBootstrap(validation, plan.bootstrap.replicates, plan.bootstrap.seed)
-    readings = Readings(validation, evaluators.values(), bootstrap, work.scratch)
+    members = [each for name, each in evaluators.items() if name not in plan.stand_ins]
+    readings = Readings(validation, members, bootstrap, work.scratch)
     for name, references in _references(work).items():
         budgets = [k for k in plan.budgets if k in references.budgets]
         headroom = headroom_frame(evaluators[name], cohort["selection"], references, budgets)

@@ -28,9 +28,8 @@ _FITTING, _SCORING = "leadwise.study.fitting", "leadwise.study.scoring"
 
 def scored(role: str, bundle: str, needs: tuple[str, ...] = ()) -> Stage:
     """The scoring of a role with the frozen bundle of this hash, which lies in the run."""
-    return Stage(
-        scoring_stage(role), Later(_SCORING, "score_role", (role,)), (f"role:{role}", *needs), {"bundle": bundle}
-    )
+    work = Later(_SCORING, "score_role", (role,))
+    return Stage(scoring_stage(role), work, (f"role:{role}", *needs), {"bundle": bundle}, version=2)
 
 
 def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = None) -> list[Stage]:
@@ -119,9 +118,11 @@ def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
 def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
     """The stage of the tables about the roles that were used for fitting and choosing."""
     oracle = [search_stage(name, k) for name in plan.readers[:1] for k in plan.evaluators[name].references]
-    needs = ("role:validation", SELECTION, *_parts(plan, plan.evaluators), *oracle)
+    members = [name for name in plan.evaluators if name not in plan.stand_ins]
+    needs = ("role:validation", SELECTION, *_parts(plan, members), *oracle)
     settings = {"bootstrap": plan.bootstrap.model_dump(), "budgets": plan.budgets, "readers": plan.readers}
-    cost = {f"read {name}": 2 * sizes["validation"] for name in plan.evaluators}
+    settings |= {"evaluators": members}
+    cost = {f"read {name}": 2 * sizes["validation"] for name in members}
     return Stage(DEVELOPMENT, _fitting("develop"), needs, settings, cost=cost)
 
 

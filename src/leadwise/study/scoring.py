@@ -5,6 +5,7 @@ What is compared with what follows from the plan alone.
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.alignment import alignment_frame, choice_frame, modal_sets, policies_alignment_frame
-from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
 from leadwise.analysis.contrasts import OWN, Contrast, comparable, contrasts_frame, estimate_contrasts
+from leadwise.analysis.equivalence import equivalence_rows
 from leadwise.analysis.gaps import gaps_frame
 from leadwise.analysis.interactions import Interaction, estimate_interactions, interactions_frame
 from leadwise.analysis.paired import paired_frame
@@ -23,10 +25,12 @@ from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings, readings_frame
 from leadwise.analysis.splits import split_frame
 from leadwise.analysis.tidy import REFERENCE
+from leadwise.analysis.variance import Cell, Replications, cells_of
 from leadwise.cohort.cohort import Records
 from leadwise.leads import LEADS
 from leadwise.policies.allocation import Allocation
 from leadwise.policies.rollout import allocate_budgets
+from leadwise.references import MATCHED_METRICS
 from leadwise.run.bundle import Bundle
 from leadwise.run.results import TABLES
 from leadwise.run.stage import Work
@@ -52,19 +56,29 @@ class RoleResults:
     def __post_init__(self) -> None:
         plan = self.plan = self.bundle.plan
         self.bootstrap = PatientBootstrap(self.records, plan.bootstrap.replicates, plan.bootstrap.seed)
-        self.readings = Readings(self.records, self.bundle.evaluators.values(), self.bootstrap, self.memory)
-        self.allocations: dict[tuple[str, int], Allocation] = {}
+        members = [each for name, each in self.bundle.evaluators.items() if name not in plan.stand_ins]
+        self.readings = Readings(self.records, members, self.bootstrap, self.memory)
+        """Of evaluators that are more than stand-ins."""
+        chosen: dict[tuple[str, int], Allocation] = {}
         for name, policy in self.bundle.policies.items():
             for allocation in allocate_budgets(policy, self.records, plan.budgets, self.readings.scorers):
-                self.allocations[name, allocation.k] = allocation
+                chosen[name, allocation.k] = allocation
+        self.allocations = {key: each for key, each in chosen.items() if key[0] not in plan.stand_ins}
+        """Of policies that are more than stand-ins."""
         self.pairs: dict[tuple[str, str], dict[str, None]] = {}
         """Policies that are compared with each other, with the evaluators under which they are."""
         for pair in plan.pairs:
             a, b = pair.policies
             self.pairs.setdefault((a, b), {}).update(dict.fromkeys(pair.evaluators))
         references = self.bundle.references.values()
-        self.compared = {key: comparable(each, references) for key, each in self.allocations.items()}
-        """The parts of the allocations that are compared: for records that have every reference's leads."""
+        self.compared = {key: comparable(each, references) for key, each in chosen.items()}
+        """The parts of all allocations that are compared: for records that have every reference's leads."""
+
+    @cached_property
+    def own_readings(self) -> Readings:
+        """The same readings, of stand-ins too, with the replicates of the study's own claims."""
+        own = PatientBootstrap(self.records, self.plan.bootstrap.own_replicates, self.plan.bootstrap.seed)
+        return self.readings.resampled(own, self.bundle.evaluators.values())
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table, in an order in which what was read before serves what comes next."""
@@ -89,14 +103,19 @@ class RoleResults:
         tables["patient_effects"] = _joined(effects_frame(each) for several in effects for each in several)
         tables["allocations"] = _joined(allocation_frame(each) for each in self.allocations.values())
         tables["replicates"] = _joined(_replicates(contrasts, interactions))
-        tables["records"] = readings_frame(self.readings)  # last, because it lists what the others have used
+        tables["records"] = readings_frame(self.readings)  # lists what the others have used, before stand-ins are read
+        replications = self._replications()
+        tables["variance"] = pd.DataFrame(replications.variance if replications else [])
+        tables["replications"] = pd.DataFrame(replications.replications if replications else [])
+        tables["equivalence"] = pd.DataFrame(self._equivalence())
         return {name: TABLES[name].frame(rows) for name, rows in tables.items()}
 
     def _resample(self) -> pd.DataFrame:
-        """``resamples.csv``: which draw of patients all intervals of the role share."""
+        """``resamples.csv``: which draws of patients all intervals of the role share."""
         plan, drawn = self.plan.bootstrap, self.bootstrap
         facts = {"role": self.records.role, "patients": len(drawn.patients), "replicates": plan.replicates}
-        return pd.DataFrame([facts | {"seed": plan.seed, "sha256": drawn.sha256}])
+        facts |= {"seed": plan.seed, "sha256": drawn.sha256, "own_replicates": plan.own_replicates}
+        return pd.DataFrame([facts | {"own_sha256": self.own_readings.bootstrap.sha256}])
 
     def _left_out(self) -> pd.DataFrame:
         """``left_out.csv``: at each k, the records that no contrast with a reference is about."""
@@ -110,10 +129,10 @@ class RoleResults:
 
     def _contrasts(self) -> list[Contrast]:
         """Own references for every evaluator that has some; for the families of interactions, those that they name."""
-        found = []
+        found, policies = [], {name for name, _ in self.allocations}
         for evaluator in self.bundle.references:
-            if evaluator in self.bundle.evaluators:
-                found += self._against(evaluator, OWN, evaluator, self.bundle.policies)
+            if evaluator in self.readings.evaluators:
+                found += self._against(evaluator, OWN, evaluator, policies)
         made: set[tuple[str, str, str]] = set()
         for family in self.plan.interactions:
             for evaluator in (family.evaluator, family.baseline):
@@ -124,12 +143,21 @@ class RoleResults:
                 made |= wanted
         return found
 
-    def _against(self, owner: str, reference: str, evaluator: str, policies: Container[str]) -> list[Contrast]:
+    def _against(
+        self,
+        owner: str,
+        reference: str,
+        evaluator: str,
+        policies: Container[str],
+        readings: Readings | None = None,
+        metrics: Sequence[str] = MATCHED_METRICS,
+    ) -> list[Contrast]:
         """Contrasts with one evaluator's references, at the budgets that were searched for it."""
-        budgets = self.bundle.references[owner].budgets
+        references = self.bundle.references
+        budgets = references[owner].budgets if owner in references else []
         allocations = [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
-        references = self.bundle.references.values()
-        return estimate_contrasts(self.readings, allocations, references, reference, evaluators=[evaluator])
+        readings, several = readings or self.readings, references.values()
+        return estimate_contrasts(readings, allocations, several, reference, metrics, evaluators=[evaluator])
 
     def _interactions(self, contrasts: Sequence[Contrast]) -> list[Interaction]:
         found = []
@@ -137,6 +165,36 @@ class RoleResults:
             of_family = [each for each in contrasts if each.allocation.policy in family.policies]
             found += estimate_interactions(of_family, family.evaluator, family.baseline, family.reference)
         return found
+
+    def _replications(self) -> Replications | None:
+        """The plan's first interactions, and again with everybody who stands in for others; None without any."""
+        sources = {each.source: each.stand_ins for each in self.plan.variance}
+        patients = len(self.bootstrap.patients)
+        return Replications.make(self._replicate, sources, patients) if self.plan.interactions else None
+
+    def _replicate(self, standing: Mapping[str, str]) -> dict[Cell, Estimate]:
+        """The plan's first interactions and their contrasts, with members replaced by those who stand in for them."""
+        family, cells = self.plan.interactions[0], dict[Cell, Estimate]()
+        evaluator, baseline, *policies = (
+            standing.get(name, name) for name in (family.evaluator, family.baseline, *family.policies)
+        )
+        found = [
+            each
+            for reader in (evaluator, baseline)
+            for each in self._against(reader, OWN, reader, policies, self.own_readings)
+        ]
+        for name, policy in zip(family.policies, policies, strict=True):
+            of_policy = [each for each in found if each.allocation.policy == policy]
+            interactions = estimate_interactions(of_policy, evaluator, baseline)
+            cells |= cells_of(interactions, name, family.evaluator, family.baseline)
+        return cells
+
+    def _equivalence(self) -> Iterator[dict[str, str | int | float]]:
+        """Every contrast in NLL against own references."""
+        policies = {name for name, _ in self.allocations}
+        for evaluator in self.readings.evaluators:
+            found = self._against(evaluator, OWN, evaluator, policies, self.own_readings, ["nll"])
+            yield from equivalence_rows(found, self.plan.equivalence.margin)
 
     def _paired(self) -> Iterator[pd.DataFrame]:
         for (a, b), evaluators in self.pairs.items():
