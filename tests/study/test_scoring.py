@@ -30,7 +30,7 @@ class Made(Bundle):
     """A bundle whose contents are made by hand."""
 
     def __init__(self, plan: Plan, **contents: dict[str, Any]) -> None:
-        self.__dict__.update(contents, plan=plan)
+        self.__dict__.update({"tables": {}, **contents}, plan=plan)
 
 
 class Random(RandomSubset):

@@ -25,7 +25,9 @@ from jaxtyping import Bool, Float64, Int
 
 from leadwise.analysis.bootstrap import SEED, Estimate, PatientBootstrap
 from leadwise.analysis.contrasts import Contrast
+from leadwise.analysis.interactions import estimate_interactions
 from leadwise.analysis.readings import Readings
+from leadwise.analysis.variance import WITH_SELECTION, Row, cells_of, conditional_row
 from leadwise.cohort.cohort import Records
 from leadwise.evaluators.contract import Evaluator
 from leadwise.evaluators.scoring import Scorer
@@ -40,6 +42,9 @@ KEPT = 0.01
 
 Chosen = Mapping[tuple[str, str, int], Int[np.ndarray, " r"]]
 """Bits of the set that each resample chose, by evaluator, metric and k."""
+
+SOURCE = "references"
+"""What varies in an interval with selection, as ``variance.csv`` has it."""
 
 _BINS = 10
 _BYTES_AT_ONCE = 8 << 20
@@ -80,7 +85,7 @@ class Reselection:
     @property
     def regret(self) -> float:
         """Mean over resamples of the value, on all patients, of the set chosen there minus that of the best."""
-        return float(self.ranking["probability"] @ self.ranking["margin"])
+        return float(self.ranking["probability"].to_numpy() @ self.ranking["margin"].to_numpy())
 
 
 def reselect(
@@ -200,8 +205,8 @@ def selection_frame(found: Iterable[Reselection]) -> pd.DataFrame:
         ranked = each.ranking
         listed = ranked[(ranked["rank"] == 1) | (ranked["probability"] >= LISTED)]
         facts = {"role": each.role, "evaluator": each.references.evaluator, "metric": each.metric}
-        rows.append(listed[["leads", "k", "rank", "value", "probability"]].assign(**facts))
-    return pd.concat(rows, ignore_index=True)
+        rows += [facts | row for row in listed[["leads", "k", "rank", "value", "probability"]].to_dict("records")]
+    return pd.DataFrame(rows)
 
 
 def selection_summary_frame(found: Iterable[Reselection]) -> pd.DataFrame:
@@ -234,18 +239,16 @@ def choices_frame(found: Iterable[Reselection]) -> pd.DataFrame:
     frames = []
     for each in found:
         facts = {"role": each.role, "evaluator": each.references.evaluator, "metric": each.metric, "k": each.k}
-        leads = pd.DataFrame({"replicate": np.arange(len(each.kept)), "leads": lead_names(each.kept)})
-        frames.append(leads.assign(**facts))
+        frames.append(pd.DataFrame(facts | {"replicate": np.arange(len(each.kept)), "leads": lead_names(each.kept)}))
     return pd.concat(frames, ignore_index=True)
 
 
 def read_choices(frame: pd.DataFrame) -> Chosen:
     """The choices of ``selection_choices.parquet``, resample by resample."""
     bits = {leads: LeadSet.parse(leads).bits for leads in frame["leads"].unique()}
-    return {
-        (evaluator, metric, int(k)): rows.sort_values("replicate")["leads"].map(bits).to_numpy(np.int64)
-        for (evaluator, metric, k), rows in frame.groupby(["evaluator", "metric", "k"])
-    }
+    ordered = frame.sort_values("replicate").assign(bits=lambda rows: rows["leads"].map(bits))
+    cells = ordered.groupby(["evaluator", "metric", "k"])["bits"]
+    return {(str(cell[0]), str(cell[1]), int(str(cell[2]))): rows.to_numpy(np.int64) for cell, rows in cells}
 
 
 def reselected(
@@ -291,3 +294,23 @@ def _fixed_arm(
     estimates[readable] = [found[arm, contrast.metric] for arm in range(len(answers))]
     replicates = np.stack([each.replicates for each in estimates])
     return replicates[place, np.arange(len(sets))], np.array([each.value for each in estimates])[place]
+
+
+def with_selection_rows(
+    readings: Readings, contrasts: Iterable[Contrast], chosen: Chosen, evaluator: str, baseline: str
+) -> Iterator[Row]:
+    """Rows of ``variance.csv`` whose intervals include the choice of references: of each I, and of both of its D.
+
+    ``sd_source`` is the standard deviation that comes from the choice alone, ``replications`` the number of resamples
+    that chose.
+    """
+    both = list(reselected(readings, contrasts, chosen))
+    whole, alone = (estimate_interactions([each[arm] for each in both], evaluator, baseline) for arm in (0, 1))
+    for policy in dict.fromkeys(each.key.policy for each in whole):
+        cells, deviations = (
+            cells_of([each for each in found if each.key.policy == policy], policy, evaluator, baseline)
+            for found in (whole, alone)
+        )
+        for cell, estimate in cells.items():
+            row = conditional_row(cell, estimate, WITH_SELECTION, SOURCE)
+            yield row | {"replications": len(estimate.replicates), "sd_source": deviations[cell].sd}
