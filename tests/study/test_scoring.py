@@ -10,9 +10,12 @@ import pytest
 
 from analysis.coverage import Reader, varied_records
 from leadwise.cohort.cohort import Records
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.evaluators.scoring import score
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
 from leadwise.policies.random_subset import RandomSubset
+from leadwise.policies.rollout import allocate
 from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
@@ -30,7 +33,7 @@ class Made(Bundle):
     """A bundle whose contents are made by hand."""
 
     def __init__(self, plan: Plan, **contents: dict[str, Any]) -> None:
-        self.__dict__.update(contents, plan=plan)
+        self.__dict__.update({"tables": {}, **contents}, plan=plan)
 
 
 class Random(RandomSubset):
@@ -377,17 +380,96 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     assert len(tables["evaluator_quality"]) == (roles + 1) * len(compared) * 2 * 5
     first = plan.interactions[0]
     cells = len(first.policies) * len(set(budgets[first.evaluator]) & set(budgets[first.baseline])) * metrics
-    # all three quantities of their own; with draws of masks two of three, with seeds of one of two policies three
-    assert len(tables["variance"]) == roles * (3 * cells + 2 * cells + 3 * cells // 2)
+    # all three quantities of their own, and with selection; with draws of masks two of three, with seeds of one of two
+    # policies three
+    assert len(tables["variance"]) == roles * (2 * 3 * cells + 2 * cells + 3 * cells // 2)
     assert len(tables["replications"]) == roles * 2 * (2 * cells + 3 * cells // 2)
     assert len(tables["equivalence"]) == roles * policies * sum(map(len, budgets.values()))
     assert len(tables["resamples"]) == roles
+    assert len(tables["selection_summary"]) == len(tables["references"])
+    of_readers = sum(len(budgets[name]) for name in plan.readers)
+    assert len(tables["selection_choices"]) == metrics * of_readers * plan.bootstrap.own_replicates
+    trained = tables["allocations"].groupby("policy")["trained_on"].first()
+    readers = {name: dict.fromkeys([*plan.readers, *([target] if target else [])]) for name, target in trained.items()}
+    cells_of = {name: sum(len(budgets[each]) for each in several) for name, several in readers.items()}
+    assert len(tables["places"]) == metrics * sum(cells_of.values())
+    learned = {"ecg-on-demand": 3, "mga": 2, "ccga": 2, "strong-mga": 2, "strong-mga-controlled-state": 2}
+    every_k = {name: len(several) * len(plan.budgets) for name, several in readers.items()}
+    # policies as controls need no references, the anchored set does
+    controls = sum((count - 1) * every_k[name] + cells_of[name] for name, count in learned.items())
+    assert len(tables["controls"]) == roles * metrics * controls
     replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))
     assert len(tables["replicates"]) == replicates
     scored = tables["splits"].set_index("role").loc[["audit", "evaluation"], "records"].sum()
     assert len(tables["allocations"]) == policies * len(plan.budgets) * scored
     for name, table in TABLES.items():
         assert not tables[name].duplicated(list(table.key)).any(), name
+
+
+def test_what_knows_nothing_of_the_patient_is_beside_every_learned_policy(tables: dict[str, pd.DataFrame]) -> None:
+    rows = tables["controls"]
+    assert cells(rows[rows["kind"] != "anchored set"], "policy", "versus", "kind") == {
+        *((policy, "random-subset", "untrained policy") for policy in rows["policy"]),
+        ("ecg-on-demand", "cohort-state", "policy made from it"),
+    }
+    paired = tables["paired"].set_index(["role", "evaluator", "k", "metric", "policy_a", "policy_b"])
+    own = rows[rows["policy"] == "ecg-on-demand"].set_index(["role", "evaluator", "k", "metric", "policy", "versus"])
+    both = own.merge(paired, left_index=True, right_index=True, suffixes=("", "_paired"))
+    assert len(both) == 2 * 2 * 2 * 2 * 3  # two controls, roles, evaluators, budgets, and the metrics
+    for column, other in (("value", "delta"), ("lo", "lo_paired"), ("hi", "hi_paired")):
+        np.testing.assert_array_equal(both[column], both[other])
+    anchored = rows[rows["kind"] == "anchored set"]
+    first = tables["references"].query("evaluator == 'controlled' and k == 1 and metric == 'nll'")["leads"].item()
+    assert all(first in LeadSet.parse(leads) for leads in anchored["leads"])
+
+
+def test_places_are_those_of_a_search(finished: Path, tables: dict[str, pd.DataFrame]) -> None:
+    bundle = Bundle(finished / "bundle")
+    assert set(tables["places"]["role"]) == {"selection"}
+    records = read_ptbxl(finished / "cohort-160-3", bundle.plan.cohort_roles())["selection"]
+    for name in ("mga", "cohort-state"):
+        chosen = allocate(bundle.policies[name], records, 2)
+        answers = score(bundle.evaluators["strong"], records, chosen.masks)
+        candidates = bundle.references["strong"].ranking("nll", 2)["nll"]
+        value = METRICS["nll"](records.labels, answers, None)
+        row = tables["places"].query("policy == @name and evaluator == 'strong' and k == 2 and metric == 'nll'")
+        assert row["value"].item() == pytest.approx(value, abs=1e-6)
+        assert row["rank"].item() == 1 + (candidates < row["value"].item() - 1e-12).sum()
+
+
+def test_what_was_chosen_anew_begins_with_the_reference(tables: dict[str, pd.DataFrame]) -> None:
+    keys = ["evaluator", "metric", "k"]
+    first = tables["selection"].query("rank == 1").set_index(keys)[["leads", "value"]].sort_index()
+    pd.testing.assert_frame_equal(first, tables["references"].set_index(keys)[["leads", "value"]].sort_index())
+    summary = tables["selection_summary"].set_index(keys)
+    assert (summary["replicates"] == 40).all()
+    assert (summary["regret"] >= 0).all()
+    frozen = tables["selection_choices"].groupby(keys)["leads"].agg(lambda leads: leads.nunique())
+    assert (frozen == summary["kept"].loc[frozen.index]).all()
+    assert frozen.max() > 1
+
+
+def test_a_choice_that_is_always_the_reference_leaves_intervals_as_they_are(records: Records, tmp_path: Path) -> None:
+    lists = VARIED + SOURCES
+    bundle = made(tmp_path, records, lists, STUDIED, ["a", "b", "c"])
+    replicates = bundle.plan.bootstrap.own_replicates
+    bundle.__dict__["tables"] = {"selection_choices": always_best(bundle, replicates)}
+    rows = frames_of(bundle, records, tmp_path)["variance"]
+    facts = ["quantity", "policy", "evaluator", "baseline_evaluator", "k", "metric"]
+    own, anew = (
+        rows[rows["interval_kind"] == kind].set_index(facts).sort_index() for kind in ("conditional", "with_selection")
+    )
+    assert len(own) == len(anew)
+    assert set(anew["source"]) == {"references"}
+    assert set(anew["replications"]) == {replicates}
+    pd.testing.assert_frame_equal(own[["value", "lo", "hi", "sd"]], anew[["value", "lo", "hi", "sd"]], atol=1e-12)
+    assert anew["sd_source"].max() < 1e-12
+
+
+def always_best(bundle: Made, replicates: int) -> pd.DataFrame:
+    """Frozen choices of every resample that are all the reference's."""
+    best = pd.concat([each.frame for each in bundle.references.values()])[["evaluator", "metric", "k", "leads"]]
+    return best.merge(pd.DataFrame({"replicate": range(replicates)}), how="cross").assign(role="selection")
 
 
 def test_every_reading_is_there_once(tables: dict[str, pd.DataFrame]) -> None:

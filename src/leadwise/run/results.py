@@ -20,10 +20,11 @@ KEYS = (
 _COLUMNS = {
     "float64": "value lo hi adaptive fixed delta d_baseline d_evaluator d_policy interaction lo_simultaneous "
     "hi_simultaneous a b share probability frequency nll brier uncertainty published published_lo published_hi ours "
-    "ours_lo ours_hi orientation orientation_lo orientation_hi difference z sd sd_source df margin detectable",
+    "ours_lo ours_hi orientation orientation_lo orientation_hi difference z sd sd_source df margin detectable "
+    "corrected regret",
     "int64": "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells "
     "cell present holding contradicted shared_patients replicate replication replications "
-    "own_replicates",
+    "own_replicates sets kept",
     "bool": "chosen deployable decides",
     "Int64": "parameters fold orientation_cells orientation_holding orientation_contradicted all_zero",
     "boolean": "same_sign intervals_overlap",
@@ -100,6 +101,14 @@ _TABLES = (
     _table("seeds", "evaluator seed role metric", "evaluator seed epoch role metric value chosen"),
     _table("evaluators", "evaluator", "kind parameters"),
     _table("references", "evaluator metric k", "leads value candidates"),
+    _table("selection", "role evaluator metric k leads", "rank value probability"),
+    _table(
+        "selection_summary",
+        "role evaluator metric k",
+        "sets kept share replicates probability value corrected regret",
+    ),
+    _table("selection_choices", "role evaluator metric k replicate", "leads", large=True),
+    _table("places", "role policy evaluator k metric", "value rank candidates"),
     _table("headroom", "role evaluator statistic k label", "value deployable"),
     _table("evaluator_quality", "role evaluator leads metric", "value lo hi"),
     _table("resamples", "role", "patients replicates seed sha256 own_replicates own_sha256"),
@@ -116,6 +125,7 @@ _TABLES = (
         "lo hi lo_simultaneous hi_simultaneous",
     ),
     _table("paired", "role evaluator k metric policy_a policy_b", "a b delta lo hi"),
+    _table("controls", "role policy evaluator k metric versus", "kind leads value lo hi"),
     _table(
         "variance",
         "role quantity policy evaluator baseline_evaluator k metric interval_kind source",

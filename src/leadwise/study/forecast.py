@@ -29,7 +29,7 @@ from leadwise.study.status import run_status
 COHORT = "recordings"
 """Name of the work before the stages where the recordings are yet to be made."""
 REPORT = "report"
-OVERHEAD = {"stage": 0.1, "scoring": 10.0, REPORT: 10.0}
+OVERHEAD = {"stage": 0.1, "reselection": 5.0, "scoring": 10.0, REPORT: 10.0}
 """Seconds that everything takes beside the work that it declares: resampling, figures."""
 BYTES_A_READING = 400
 """On disk, of what is read while a role is scored."""

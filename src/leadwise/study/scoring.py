@@ -16,6 +16,7 @@ from leadwise.analysis.alignment import alignment_frame, choice_frame, modal_set
 from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
 from leadwise.analysis.contrasts import OWN, Contrast, comparable, contrasts_frame, estimate_contrasts
+from leadwise.analysis.controls import DERIVED, UNTRAINED, controls_frame
 from leadwise.analysis.equivalence import equivalence_rows
 from leadwise.analysis.gaps import gaps_frame
 from leadwise.analysis.interactions import Interaction, estimate_interactions, interactions_frame
@@ -23,13 +24,14 @@ from leadwise.analysis.paired import paired_frame
 from leadwise.analysis.patients import PatientEffects, effects_frame, overlap_frame, patient_effects, patients_frame
 from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings, readings_frame
+from leadwise.analysis.selection import read_choices, with_selection_rows
 from leadwise.analysis.splits import split_frame
 from leadwise.analysis.tidy import REFERENCE
-from leadwise.analysis.variance import Cell, Replications, cells_of
+from leadwise.analysis.variance import Cell, Replications, Row, cells_of
 from leadwise.cohort.cohort import Records
 from leadwise.leads import LEADS
 from leadwise.policies.allocation import Allocation
-from leadwise.policies.rollout import allocate_budgets
+from leadwise.policies.rollout import allocate_budgets, ranking_of
 from leadwise.references import MATCHED_METRICS
 from leadwise.run.bundle import Bundle
 from leadwise.run.results import TABLES
@@ -92,6 +94,7 @@ class RoleResults:
             "interactions": interactions_frame(interactions),
             "gap_closed": gaps_frame(contrasts, self.pairs),
             "paired": _joined(self._paired()),
+            "controls": _joined(self._controls()),
             "evaluator_quality": quality_frame(self.readings, self.records),
             "calibration": _joined(self._calibration()),
             "reliability": _joined(self._reliability()),
@@ -105,7 +108,8 @@ class RoleResults:
         tables["replicates"] = _joined(_replicates(contrasts, interactions))
         tables["records"] = readings_frame(self.readings)  # lists what the others have used, before stand-ins are read
         replications = self._replications()
-        tables["variance"] = pd.DataFrame(replications.variance if replications else [])
+        variance = [*(replications.variance if replications else ()), *self._with_selection()]
+        tables["variance"] = pd.DataFrame(variance)
         tables["replications"] = pd.DataFrame(replications.replications if replications else [])
         tables["equivalence"] = pd.DataFrame(self._equivalence())
         return {name: TABLES[name].frame(rows) for name, rows in tables.items()}
@@ -188,6 +192,36 @@ class RoleResults:
             interactions = estimate_interactions(of_policy, evaluator, baseline)
             cells |= cells_of(interactions, name, family.evaluator, family.baseline)
         return cells
+
+    def _with_selection(self) -> Iterator[Row]:
+        """The plan's first interactions against references that each resample of the selection role chose."""
+        frozen = self.bundle.tables.get("selection_choices")
+        if frozen is None or not self.plan.interactions:
+            return
+        family, chosen = self.plan.interactions[0], read_choices(frozen)
+        between = family.evaluator, family.baseline
+        readings, policies = self.own_readings, family.policies
+        found = [each for reader in between for each in self._against(reader, OWN, reader, policies, readings)]
+        yield from with_selection_rows(readings, found, chosen, *between)
+
+    def _controls(self) -> Iterator[pd.DataFrame]:
+        """Each learned policy beside what knows nothing of the patient, under the readers and what it was trained on.
+
+        A policy is learned if it has a target and is not made from another policy.
+        """
+        made_from = {name: self.plan.policies[name].settings.policies for name, _ in self.allocations}
+        for (name, k), allocation in self.compared.items():
+            if name not in made_from or made_from[name] or not allocation.trained_on:
+                continue
+            controls = [(DERIVED, self.compared[other, k]) for other in made_from if name in made_from[other]]
+            others = [self.compared[other, k] for other in made_from if not made_from[other]]
+            controls += [(UNTRAINED, each) for each in others if not each.trained_on]
+            ranking = self.bundle.policies[name].first_lead
+            first = None if ranking is None else LEADS[ranking_of(ranking)[0]]
+            for evaluator in dict.fromkeys([*self.plan.readers, allocation.trained_on]):
+                if evaluator in self.readings.evaluators:
+                    references = self.bundle.references.get(evaluator)
+                    yield controls_frame(self.readings, evaluator, allocation, controls, references, first)
 
     def _equivalence(self) -> Iterator[dict[str, str | int | float]]:
         """Every contrast in NLL against own references."""
