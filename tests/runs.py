@@ -165,6 +165,17 @@ stand_ins = {controlled = ["controlled", "controlled-1"]}
 source = "seeds of a policy"
 stand_ins = {mga = ["mga", "mga-1"]}
 
+[transfer]
+policies = ["mga", "strong-mga"]
+evaluators = ["controlled", "controlled-recalibrated", "strong", "strong-recalibrated"]
+
+[[decompositions]]
+policies = ["mga"]
+evaluator = "strong"
+baseline = "controlled"
+recalibrated_evaluator = "strong-recalibrated"
+recalibrated_baseline = "controlled-recalibrated"
+
 [[pairs]]
 policies = ["ecg-on-demand", "mga"]
 evaluators = ["controlled", "strong"]

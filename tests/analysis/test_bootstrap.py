@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 
 from analysis.coverage import records_of
 from leadwise import metrics
-from leadwise.analysis.bootstrap import SUM_METRICS, Estimate, PatientBootstrap, simultaneous_intervals
+from leadwise.analysis import bootstrap as bootstrap_module
+from leadwise.analysis.bootstrap import RESAMPLED, SUM_METRICS, Estimate, PatientBootstrap, simultaneous_intervals
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
 
@@ -61,6 +63,43 @@ def test_every_replicate_equals_resampling_rows() -> None:
         np.testing.assert_allclose(estimate.replicates, brute, rtol=0, atol=1e-12)
         np.testing.assert_allclose(estimate.interval, np.percentile(brute, [2.5, 97.5]), rtol=0, atol=1e-12)
         assert estimate.undefined == 0
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 16])
+def test_every_replicate_of_auroc_is_that_of_resampled_rows(decimals: int) -> None:
+    """Probabilities tie within and between the two kinds of records; replicates may lack either kind."""
+    records, p = clustered(patients=13)
+    y, p = records.labels & (np.arange(len(records)) < 9)[:, None], p.round(decimals)
+    ties = [np.intersect1d(p[y[:, label], label], p[~y[:, label], label]).size for label in range(3)]
+    assert any(ties) == (decimals < 16)
+    estimate = PatientBootstrap(records).metrics(records, y, {"arm": p}, ["auroc"])["arm", "auroc"]
+    brute = []
+    for r in drawn_rows(records, records):
+        both = (y[r].any(axis=0) & ~y[r].all(axis=0)).all()
+        brute.append(roc_auc_score(y[r], p[r], average="macro") if both else np.nan)
+    assert 20 < np.isnan(brute).sum() < 980
+    np.testing.assert_allclose(estimate.value, roc_auc_score(y, p, average="macro"), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(estimate.replicates, brute, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(estimate.interval, np.nanpercentile(brute, [2.5, 97.5]), rtol=0, atol=1e-12)
+    assert estimate.undefined == np.isnan(brute).sum()
+
+
+def test_auroc_is_the_same_in_whatever_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    records, p = clustered()
+    bootstrap = PatientBootstrap(records)
+    whole = bootstrap.metrics(records, records.labels, {0: p}, ["auroc"])[0, "auroc"]
+    for chunk in (1, 7 * len(records)):
+        monkeypatch.setattr(bootstrap_module, "CHUNK", chunk)
+        portions = bootstrap.metrics(records, records.labels, {0: p}, ["auroc"])[0, "auroc"]
+        np.testing.assert_array_equal(portions.replicates, whole.replicates)
+
+
+def test_a_label_that_nobody_has_leaves_no_auroc() -> None:
+    records, p = clustered()
+    y = records.labels & [True, True, False]
+    estimate = PatientBootstrap(records).metrics(records, y, {0: p}, ["auroc"])[0, "auroc"]
+    assert np.isnan(estimate.value)
+    assert estimate.undefined == 1000
 
 
 def test_bins_matter() -> None:
@@ -127,7 +166,7 @@ def test_one_patient_is_refused() -> None:
         PatientBootstrap(records)
 
 
-@pytest.mark.parametrize("metric", ["auroc", "auprc", "accuracy"])
+@pytest.mark.parametrize("metric", ["auprc", "accuracy"])
 def test_metrics_without_an_interval_are_refused(metric: str) -> None:
     records, p = clustered()
     with pytest.raises(InputError, match=f"'{metric}' has no patient-cluster interval; these have: nll, brier"):
@@ -136,7 +175,7 @@ def test_metrics_without_an_interval_are_refused(metric: str) -> None:
 
 def test_what_are_no_probabilities_is_refused() -> None:
     records, p = clustered()
-    for metric in SUM_METRICS:
+    for metric in RESAMPLED:
         with pytest.raises(InputError, match="outside 0 to 1; are these logits"):
             PatientBootstrap(records).metrics(records, records.labels, {"arm": 3 * p}, [metric])
 
@@ -184,7 +223,7 @@ def test_arms_that_agree_differ_by_exactly_zero_wherever_they_stand() -> None:
     bootstrap = PatientBootstrap(records)
     for between in range(6):  # the kernels of a matrix product treat its last columns apart
         others = {i: np.clip(p + i / 100, 0, 1) for i in range(1, between + 1)}
-        for name in SUM_METRICS:
+        for name in RESAMPLED:
             arms = {0: p, **others, "again": p.copy()}
             estimates = bootstrap.metrics(records, records.labels, arms, [name])
             difference = estimates["again", name] - estimates[0, name]
@@ -200,10 +239,10 @@ def test_neither_order_nor_duplication_matters(seed: int, patients: int) -> None
     y, n = records.labels, len(records)
     order = np.random.default_rng(seed).permutation(n)
     twice = np.repeat(np.arange(n), 2)
-    before = PatientBootstrap(records, 200).metrics(records, y, {"arm": p}, SUM_METRICS)
+    before = PatientBootstrap(records, 200).metrics(records, y, {"arm": p}, RESAMPLED)
     for rows in (order, twice, twice[::-1]):
         other = records_of(records.patients[rows], y[rows])
-        after = PatientBootstrap(other, 200).metrics(other, y[rows], {"arm": p[rows]}, SUM_METRICS)
+        after = PatientBootstrap(other, 200).metrics(other, y[rows], {"arm": p[rows]}, RESAMPLED)
         for key, estimate in before.items():
             np.testing.assert_allclose(after[key].value, estimate.value, rtol=0, atol=1e-12)
             np.testing.assert_allclose(after[key].replicates, estimate.replicates, rtol=0, atol=1e-12)

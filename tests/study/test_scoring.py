@@ -119,6 +119,17 @@ evaluators = ["a", "c"]
 [[pairs]]
 policies = ["p", "q"]
 evaluators = ["a"]
+
+[transfer]
+policies = ["r", "p"]
+evaluators = ["b", "a"]
+
+[[decompositions]]
+policies = ["q"]
+evaluator = "b"
+baseline = "a"
+recalibrated_evaluator = "a"
+recalibrated_baseline = "b"
 """
 
 
@@ -142,6 +153,29 @@ def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path
     # p was trained on b, and q on another; r was trained on none, so nothing is closed between q and r
     assert cells(frames["gap_closed"], "policy", "baseline_policy", "evaluator") == {("p", "q", "b")}
     assert len(frames["gap_closed"]) == 2 * 3
+    matrix = frames["transfer"]
+    assert list(dict.fromkeys(zip(matrix["policy"], matrix["trained_on"], matrix["evaluator"], strict=True))) == [
+        ("r", "", "b"),
+        ("r", "", "a"),
+        ("p", "b", "b"),
+        ("p", "b", "a"),
+    ]
+    assert cells(matrix, "metric", "reference_metric") == {
+        *((metric, metric) for metric in ("nll", "brier", "ece")),
+        ("auroc", "nll"),
+    }
+    assert len(matrix) == 4 * 2 * 4
+    parts = frames["decomposition"].pivot(index=["k", "metric"], columns="statistic", values="value")
+    assert cells(frames["decomposition"], "policy", "evaluator", "baseline_evaluator") == {("q", "b", "a")}
+    np.testing.assert_allclose(parts["remaining"], -parts["whole"], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(parts["share"], 2, rtol=1e-12)  # the two were swapped
+    assert len(parts) == 2 * 3
+    groups = frames["subgroups"]
+    assert cells(groups, "quantity", "policy", "evaluator", "baseline_evaluator") == {
+        *(("contrast", policy, evaluator, "") for policy in "pq" for evaluator in "ab"),
+        *(("interaction", policy, "b", "a") for policy in "pq"),
+    }
+    assert cells(groups, "metric") == {("nll",), ("brier",)}
     assert cells(frames["calibration"], "policy", "evaluator") == {
         (p, e) for p in ("p", "q", "reference") for e in "ab"
     }
@@ -158,6 +192,37 @@ def test_what_is_compared_follows_from_the_plan(records: Records, tmp_path: Path
     }
     assert set(frames["evaluator_quality"]["evaluator"]) == set("abc")
     assert len(frames["replicates"]) == 25 * (len(frames["contrasts"]) + len(frames["interactions"]))
+
+
+STAND_INS = """
+[[interactions]]
+policies = ["p"]
+evaluator = "b"
+baseline = "a"
+
+[transfer]
+policies = ["p", "r"]
+evaluators = ["a", "b"]
+
+[[variance]]
+source = "draws"
+stand_ins = {p = ["q", "r"], a = ["c", "b"]}
+"""
+
+
+def test_what_only_stands_in_for_others_is_in_no_table(records: Records, tmp_path: Path) -> None:
+    """Here q and c do nothing else; r and b have a part of their own."""
+    bundle = made(tmp_path, records, STAND_INS, {"p": "a", "q": "a", "r": "a"}, ["a", "b", "c"])
+    assert bundle.plan.stand_ins == {"q", "c"}
+    frames = frames_of(bundle, records, tmp_path)
+    for name, frame in frames.items():
+        if name not in ("variance", "replications"):
+            for column in frame.columns.intersection(["policy", "policy_a", "policy_b", "versus"]):
+                assert "q" not in set(frame[column]), name
+            for column in frame.columns.intersection(["evaluator", "baseline_evaluator", "trained_on"]):
+                assert "c" not in set(frame[column]), name
+    assert cells(frames["contrasts"], "policy", "evaluator") == {(p, e) for p in "pr" for e in "ab"}
+    assert cells(frames["transfer"], "policy", "evaluator") == {(p, e) for p in "pr" for e in "ab"}
 
 
 def test_names_are_the_plans_and_change_no_number(records: Records, tmp_path: Path) -> None:
@@ -182,7 +247,7 @@ def test_one_evaluator_and_one_policy(records: Records, tmp_path: Path) -> None:
     bundle = made(tmp_path, records, "", {"only": None}, ["a"])
     bundle.__dict__["evaluators"] = {"a": bundle.evaluators["a"]}
     frames = frames_of(bundle, records, tmp_path)
-    for name in ("interactions", "gap_closed", "paired", "left_out"):
+    for name in ("interactions", "transfer", "decomposition", "gap_closed", "paired", "left_out"):
         assert frames[name].empty, name
     assert len(frames["contrasts"]) == 2 * 3
     assert cells(frames["patients"], "policy", "versus") == {("only", "reference")}
@@ -197,7 +262,8 @@ def test_without_references_nothing_is_contrasted(records: Records, tmp_path: Pa
     empty = {name for name, frame in frames.items() if frame.empty}
     about = {"calibration", "reliability", "patients", "patient_effects", "replicates"}
     about |= {"variance", "replications", "equivalence"}
-    assert empty == about | {"contrasts", "interactions", "gap_closed", "paired", "left_out"}
+    compared = {"contrasts", "interactions", "transfer", "decomposition", "subgroups", "gap_closed", "paired"}
+    assert empty == about | compared | {"left_out"}
     assert set(frames["alignment"]["policy"]) == {"p", "q"}
     write_frames(tmp_path, frames)
     for name in about:
@@ -385,6 +451,14 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     assert len(tables["variance"]) == roles * (2 * 3 * cells + 2 * cells + 3 * cells // 2)
     assert len(tables["replications"]) == roles * 2 * (2 * cells + 3 * cells // 2)
     assert len(tables["equivalence"]) == roles * policies * sum(map(len, budgets.values()))
+    assert plan.transfer is not None
+    matrix = len(plan.transfer.policies) * sum(len(budgets[name]) for name in plan.transfer.evaluators)
+    assert len(tables["transfer"]) == roles * (metrics + 1) * matrix
+    parts = tables["decomposition"].groupby(["role", "k", "metric"])["statistic"].agg(set)
+    assert parts.index.tolist() == [
+        (role, 2, metric) for role in ("audit", "evaluation") for metric in ("brier", "ece", "nll")
+    ]
+    assert all(found >= {"whole", "removed", "remaining"} for found in parts)
     assert len(tables["resamples"]) == roles
     assert len(tables["selection_summary"]) == len(tables["references"])
     of_readers = sum(len(budgets[name]) for name in plan.readers)
@@ -547,6 +621,35 @@ def test_records_that_lack_leads_are_in_neither_arm_and_listed(results: Path, tm
 def test_nobody_is_left_out_where_all_records_have_all_leads(tables: dict[str, pd.DataFrame]) -> None:
     assert list(tables["left_out"].columns) == ["role", "k", "id", "reason"]
     assert tables["left_out"].empty
+
+
+def test_the_matrix_can_be_recomputed_and_agrees_with_the_contrasts(tables: dict[str, pd.DataFrame]) -> None:
+    references = tables["references"].set_index(["evaluator", "metric", "k"])["leads"]
+    key = ["role", "policy", "evaluator", "reference_metric", "k", "metric"]
+    own = tables["contrasts"][tables["contrasts"]["evaluator"] == tables["contrasts"]["reference_evaluator"]]
+    own = own.set_index(key)[["delta", "lo", "hi"]]
+    for row in tables["transfer"].itertuples():
+        assert row.reference_metric == ("nll" if row.metric == "auroc" else row.metric)
+        if row.metric != "auroc":
+            found = own.loc[tuple(getattr(row, name) for name in key)].tolist()
+            assert found == [row.delta, row.lo, row.hi]
+            continue
+        allocation = chosen(tables, row.role, row.policy, row.k)
+        fixed = allocation.assign(leads=references[row.evaluator, "nll", row.k])
+        a, b = (metric_of(tables, row.role, row.evaluator, arm, "auroc") for arm in (allocation, fixed))
+        np.testing.assert_allclose([row.adaptive, row.fixed, row.delta], [a, b, a - b], rtol=0, atol=1e-12)
+
+
+def test_groups_add_up_to_contrasts_and_interactions(tables: dict[str, pd.DataFrame]) -> None:
+    whole = tables["contrasts"][tables["contrasts"]["evaluator"] == tables["contrasts"]["reference_evaluator"]]
+    key = ["role", "policy", "evaluator", "k", "metric"]
+    first = tables["interactions"].drop_duplicates(key)  # the plan's first family comes first
+    expected = {"contrast": whole.set_index(key)["delta"], "interaction": first.set_index(key)["interaction"]}
+    groups = tables["subgroups"]
+    assert set(groups["quantity"]) == set(expected)
+    for (quantity, *at, _), rows in groups.groupby(["quantity", *key, "group"]):
+        mean = np.average(rows["value"], weights=rows["records"])
+        assert mean == pytest.approx(expected[quantity].loc[tuple(at)], abs=1e-12)
 
 
 def test_every_pair_can_be_recomputed(tables: dict[str, pd.DataFrame]) -> None:

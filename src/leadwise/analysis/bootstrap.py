@@ -6,7 +6,8 @@ by every policy, evaluator, reference and metric, so that any difference of two 
 A metric's replicate is Σ_i m(i) loss_i / Σ_i m(i) over the records i, m(i) the multiplicity of i's patient: records
 weigh equally, and the denominator varies from replicate to replicate. NLL, Brier and the sums within the bins of an ECE
 are sums over records, hence over patients, so all replicates of them are one product of multiplicities and per-patient
-sums. This equals resampling rows, to rounding.
+sums. AUROC is a sum over pairs of records: these are sorted once, and cumulative multiplicities do the rest. Both equal
+resampling rows, to rounding.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from jaxtyping import Bool, Float, Float64, Int, Int16
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
-from leadwise.metrics import Labels, Probabilities, bin_of, record_brier, record_nll
+from leadwise.metrics import Labels, Probabilities, bin_of, check_probabilities, record_brier, record_nll
 
 REPLICATES = 1000
 SEED = 20270909
@@ -28,7 +29,11 @@ LEVEL = (2.5, 97.5)
 """Percentiles that bound an interval."""
 
 SUM_METRICS = ("nll", "brier", "ece", "ece5", "ece15", "ece20")
-"""Metrics that are functions of per-patient sums, and so have intervals."""
+"""Metrics that are functions of per-patient sums."""
+RESAMPLED = (*SUM_METRICS, "auroc")
+"""All metrics that have intervals."""
+CHUNK = 2**18
+"""Multiplicities of records that an AUROC has in memory at a time: two megabytes, which stay near the processor."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,8 +143,12 @@ class PatientBootstrap:
         place: dict[tuple[bytes, str], tuple[slice, Callable[[np.ndarray], np.ndarray]]] = {}
         contents = {arm: sha256(probabilities.tobytes()).digest() for arm, probabilities in arms.items()}
         asked = [(arm, metric) for arm in arms for metric in wanted[arm]]
+        areas: dict[bytes, Estimate] = {}
         for arm, metric in asked:
-            if (contents[arm], metric) not in place:
+            if metric == "auroc":
+                if contents[arm] not in areas:
+                    areas[contents[arm]] = self._auroc(cluster, labels, arms[arm])
+            elif (contents[arm], metric) not in place:
                 sums, reduce = _sums_of(metric, labels, arms[arm], cluster, len(self.patients))
                 place[contents[arm], metric] = (slice(at, at + sums.shape[1]), reduce)
                 at += sums.shape[1]
@@ -149,10 +158,60 @@ class PatientBootstrap:
         estimates = {}
         with np.errstate(invalid="ignore", divide="ignore"):
             for arm, metric in asked:
+                if metric == "auroc":
+                    estimates[arm, metric] = areas[contents[arm]]
+                    continue
                 part, reduce = place[contents[arm], metric]
                 value = float(reduce(point[None, part])[0] / point[0])
                 estimates[arm, metric] = Estimate(value, reduce(totals[:, part]) / totals[:, 0])
         return estimates
+
+    def _auroc(self, cluster: Int[np.ndarray, " n"], labels: Labels, probabilities: Probabilities) -> Estimate:
+        """Macro AUROC with replicates; undefined where a label has one value only."""
+        check_probabilities(labels, probabilities)
+        pairs = [_Pairs.of(*each) for each in zip(labels.T.astype(bool), probabilities.T, strict=True)]
+
+        def macro(weights: Float64[np.ndarray, "n r"]) -> Float64[np.ndarray, " r"]:
+            return np.mean([each.area(weights) for each in pairs], axis=0)
+
+        step = max(1, CHUNK // len(cluster))
+        drawn = (
+            np.ascontiguousarray(self._weights[at : at + step].T)[cluster] for at in range(0, len(self._weights), step)
+        )
+        return Estimate(float(macro(np.ones((len(cluster), 1)))[0]), np.concatenate([macro(each) for each in drawn]))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The records without a label and with it, in the order of their probabilities, and how they compare.
+
+    AUROC = Σ_i w(i) [Σ w(j) over the j below i + ½ Σ w(j) over the j that tie with i] / (Σ_i w(i) Σ_j w(j)), i with the
+    label and j without it.
+    """
+
+    without: Int[np.ndarray, " a"]
+    having: Int[np.ndarray, " b"]
+    below: Int[np.ndarray, " b"]
+    """Number of records without the label whose probability is less than that of each that has it."""
+    upto: Int[np.ndarray, " b"]
+    """The same with those that tie."""
+
+    @classmethod
+    def of(cls, label: Bool[np.ndarray, " n"], probability: Float[np.ndarray, " n"]) -> "_Pairs":
+        order = np.argsort(probability, kind="stable")
+        without, having = order[~label[order]], order[label[order]]
+        low, high = (np.searchsorted(probability[without], probability[having], side) for side in ("left", "right"))
+        return cls(without, having, low, high)
+
+    def area(self, weights: Float64[np.ndarray, "n r"]) -> Float64[np.ndarray, " r"]:
+        """AUROC under each column of weights; NaN where the records of positive weight are all of one kind."""
+        having, cumulative = weights[self.having], np.zeros((len(self.without) + 1, weights.shape[1]))
+        np.cumsum(weights[self.without], axis=0, out=cumulative[1:])
+        won = np.einsum("br,br->r", having, cumulative[self.below])
+        if (self.upto > self.below).any():
+            won = (won + np.einsum("br,br->r", having, cumulative[self.upto])) / 2
+        with np.errstate(invalid="ignore"):
+            return won / (having.sum(axis=0) * cumulative[-1])
 
 
 def _sums_of(
@@ -163,7 +222,7 @@ def _sums_of(
         losses = record_nll(labels, probabilities) if metric == "nll" else record_brier(labels, probabilities)
         return np.bincount(cluster, losses, minlength=patients)[:, None], lambda totals: totals[:, 0]
     if metric not in SUM_METRICS:
-        raise InputError(f"'{metric}' has no patient-cluster interval; these have: {', '.join(SUM_METRICS)}.")
+        raise InputError(f"'{metric}' has no patient-cluster interval; these have: {', '.join(RESAMPLED)}.")
     bins = int(metric[3:] or 10)
     record_brier(labels, probabilities)  # refuses what are no probabilities
     n_labels = labels.shape[1]

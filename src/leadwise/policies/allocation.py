@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 from jaxtyping import Bool, Int
 
-from leadwise.cohort.cohort import Records
+from leadwise.cohort.cohort import Records, Selection
 from leadwise.errors import InputError
 from leadwise.leads import LEADS, LeadSet, lead_names, mask_bits, order_masks
 from leadwise.notebook import html_table
@@ -94,4 +94,8 @@ class Allocation:
                 f"No record of {self.records.name} has all of {leads}, which {self.policy} is to be compared with at "
                 f"k = {self.k}; search references among the leads that these records have."
             )
-        return Allocation(self.records.select(has), self.policy, self.trained_on, self.order[has])
+        return self.select(has)
+
+    def select(self, which: Selection) -> "Allocation":
+        """The part of it that is for some of its records."""
+        return Allocation(self.records.select(which), self.policy, self.trained_on, self.order[which])

@@ -141,6 +141,21 @@ _TABLES = (
         "role policy evaluator reference_evaluator k metric",
         "delta lo hi margin sd detectable verdict",
     ),
+    _table(
+        "transfer",
+        "role policy evaluator k metric",
+        "role policy trained_on evaluator reference_metric k metric adaptive fixed delta lo hi",
+    ),
+    _table(
+        "decomposition",
+        "role policy evaluator baseline_evaluator recalibrated_evaluator recalibrated_baseline k metric statistic",
+        "value lo hi",
+    ),
+    _table(
+        "subgroups",
+        "role quantity policy evaluator baseline_evaluator k metric group level",
+        "records patients value lo hi",
+    ),
     _table("gap_closed", "role evaluator k metric policy baseline_policy", "d_baseline d_policy share lo hi"),
     _table("calibration", _TIDY, "value lo hi undefined"),
     _table("reliability", "policy label bin role evaluator k", "policy label bin count probability frequency"),

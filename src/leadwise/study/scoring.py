@@ -17,6 +17,7 @@ from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
 from leadwise.analysis.contrasts import OWN, Contrast, comparable, contrasts_frame, estimate_contrasts
 from leadwise.analysis.controls import DERIVED, UNTRAINED, controls_frame
+from leadwise.analysis.decomposition import decomposition_frame
 from leadwise.analysis.equivalence import equivalence_rows
 from leadwise.analysis.gaps import gaps_frame
 from leadwise.analysis.interactions import Interaction, estimate_interactions, interactions_frame
@@ -26,7 +27,9 @@ from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings, readings_frame
 from leadwise.analysis.selection import read_choices, with_selection_rows
 from leadwise.analysis.splits import split_frame
+from leadwise.analysis.subgroups import subgroups_frame
 from leadwise.analysis.tidy import REFERENCE
+from leadwise.analysis.transfer import estimate_areas, transfer_frame
 from leadwise.analysis.variance import Cell, Replications, Row, cells_of
 from leadwise.cohort.cohort import Records
 from leadwise.leads import LEADS
@@ -92,6 +95,9 @@ class RoleResults:
             "left_out": self._left_out(),
             "contrasts": contrasts_frame(contrasts),
             "interactions": interactions_frame(interactions),
+            "transfer": self._transfer(contrasts),
+            "decomposition": _joined(self._decompositions(contrasts)),
+            "subgroups": self._subgroups(),
             "gap_closed": gaps_frame(contrasts, self.pairs),
             "paired": _joined(self._paired()),
             "controls": _joined(self._controls()),
@@ -229,6 +235,30 @@ class RoleResults:
         for evaluator in self.readings.evaluators:
             found = self._against(evaluator, OWN, evaluator, policies, self.own_readings, ["nll"])
             yield from equivalence_rows(found, self.plan.equivalence.margin)
+
+    def _transfer(self, contrasts: Iterable[Contrast]) -> pd.DataFrame:
+        """The plan's matrix; what is compared in AUROC is read here, the rest are contrasts that are there already."""
+        matrix, found = self.plan.transfer, list(contrasts)
+        if matrix is None:
+            return pd.DataFrame()
+        for name in matrix.evaluators:
+            budgets = self.bundle.references[name].budgets
+            rows = [each for (policy, k), each in self.compared.items() if policy in matrix.policies and k in budgets]
+            found += estimate_areas(self.readings, rows, self.bundle.references, name)
+        return transfer_frame(found, matrix.policies, matrix.evaluators)
+
+    def _decompositions(self, contrasts: Sequence[Contrast]) -> Iterator[pd.DataFrame]:
+        for each in self.plan.decompositions:
+            named = [one for one in contrasts if one.allocation.policy in each.policies]
+            recalibrated = each.recalibrated_evaluator, each.recalibrated_baseline
+            yield decomposition_frame(named, (each.evaluator, each.baseline), recalibrated)
+
+    def _subgroups(self) -> pd.DataFrame:
+        """Contrasts of the studied policies under the readers, and the plan's first interactions, in groups."""
+        families = [(each.evaluator, each.baseline, each.reference) for each in self.plan.interactions]
+        studied = [each for (name, _), each in self.compared.items() if name in self.plan.studied]
+        family, references = next(iter(families), None), self.bundle.references
+        return subgroups_frame(self.readings, studied, references, self.plan.readers, family)
 
     def _paired(self) -> Iterator[pd.DataFrame]:
         for (a, b), evaluators in self.pairs.items():

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,8 +26,10 @@ from leadwise.report.figures.diagrams import plot_acquisition_loop, plot_transfe
 from leadwise.report.figures.interactions import plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
+from leadwise.report.figures.transfer_matrix import plot_transfer_matrix
 from leadwise.report.figures.variance import plot_variance
 from leadwise.run.plan import Plan, read_plan
+from leadwise.run.plan_parts import Transfer
 
 BUDGETS = (2, 3, 4, 6, 8)
 CELL = ["policy", "k", "metric"]
@@ -158,6 +161,21 @@ def make_variance() -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(rows), pd.DataFrame(own)
 
 
+def make_transfer() -> pd.DataFrame:
+    """Policies of two kinds, trained on two evaluators and read by three, one of which lacks a budget."""
+    rng, rows = np.random.default_rng(3), []
+    trained = {"mga": "controlled", "strong-mga": "strong", "ecg-on-demand": "controlled"}
+    for (policy, on), reader, k, metric in product(
+        trained.items(), ("controlled", "strong", "mask-robust"), (2, 4), ("nll", "auroc")
+    ):
+        if (reader, k) != ("mask-robust", 2):
+            delta = rng.normal(0, 0.02)
+            facts = {"role": "evaluation", "policy": policy, "trained_on": on, "evaluator": reader, "k": k}
+            rows.append(facts | {"metric": metric, "delta": delta, "lo": delta - 0.01, "hi": delta + 0.01})
+            rows.append(rows[-1] | {"role": "audit", "delta": 9.0})
+    return pd.DataFrame(rows)
+
+
 def make_results() -> dict[str, pd.DataFrame]:
     return {
         "contrasts": make_contrasts(),
@@ -168,6 +186,7 @@ def make_results() -> dict[str, pd.DataFrame]:
         "patients": make_patients(),
         "patient_effects": make_effects(),
         **dict(zip(("variance", "replications"), make_variance(), strict=True)),
+        "transfer": make_transfer(),
     }
 
 
@@ -207,6 +226,7 @@ PANELS: dict[str, Callable[..., Axes]] = {
     "reliability": lambda r, ax: plot_reliability(r("reliability"), ax),
     "sorted": lambda r, ax: plot_sorted_effects(r("patient_effects"), ax),
     "quartiles": lambda r, ax: plot_effect_quartiles(r("patients"), ax),
+    "transfer matrix": lambda r, ax: plot_transfer_matrix(r("transfer"), ax=ax),
     "cumulative": lambda r, ax: plot_cumulative_benefit(r("patient_effects"), ax),
     "variance": lambda r, ax: plot_variance(r("variance"), r("replications"), ax),
 }
@@ -361,6 +381,52 @@ def test_interaction_rows_leave_out_what_is_missing(results: dict[str, pd.DataFr
     assert ax.texts[1].get_text() == "–", "own references at k = 3"
 
 
+MATRIX = {"policies": ["strong-mga", "ecg-on-demand", "mga"], "evaluators": ["controlled", "strong", "mask-robust"]}
+
+
+@pytest.mark.parametrize("metric", ["nll", "auroc"])
+def test_the_matrix_shows_every_cell_with_its_sign(metric: str, results: dict[str, pd.DataFrame]) -> None:
+    kinds, readers = {"strong-mga": "mga", "mga": "mga", "ecg-on-demand": "e"}, MATRIX["evaluators"]
+    ax = plot_transfer_matrix(results["transfer"], metric, 2, kinds=kinds, evaluators=readers)
+    rows = results["transfer"].query("role == 'evaluation' and k == 2 and metric == @metric")
+    found = {(row["policy"], row["evaluator"]): row for row in rows.to_dict("records")}
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["Strong-MGA", "MGA", "ECG-on-Demand"]
+    places = [(policy, reader) for policy in kinds for reader in readers]
+    said = {place: text.get_text() for place, text in zip(places, ax.texts, strict=True)}
+    cells = [patch for patch in ax.patches if patch.get_fill()]
+    for place, cell in zip(places, cells, strict=True):
+        if place not in found:
+            assert said[place] == "–"
+            continue
+        delta = found[place]["delta"]
+        assert said[place] == f"{1e3 * delta:+.1f}".replace("-", "−") + "*" * (abs(delta) > 0.01)
+        red, _, blue, _ = cell.get_facecolor()
+        assert (blue > red) == ((delta < 0) == (metric == "nll")), "blue favours adaptation"
+    framed = [patch.get_xy()[0] // 1 for patch in ax.patches if not patch.get_fill()]
+    assert framed == [1, 0, 0]  # strong; controlled twice
+    tops = [cell.get_y() for cell in cells[::3]]
+    assert tops[1] - tops[0] == 1 < tops[2] - tops[1], "kinds stand apart"
+    assert ("more is better" in words(ax)) == (metric == "auroc")
+
+
+def test_the_matrix_has_a_panel_for_each_metric_and_each_budget(results: dict[str, pd.DataFrame], plan: Plan) -> None:
+    matrix = plan.model_copy(update={"transfer": Transfer.model_validate(MATRIX)})
+    shown = Shown(results, matrix)
+    panels = {
+        each.name: [words(ax) for ax in each.compose(shown).axes if ax.axison]
+        for each in compositions()
+        if each.needs == "transfer"
+    }
+    assert [title.split("10³")[1] for title in panels["transfer"]] == [
+        " · D in NLL, k = 4",
+        " · D in AUROC, k = 4; more is better",
+    ]
+    assert [title.split("k = ")[1] for title in panels["transfer-budgets"]] == ["2", "4"]
+    first = next(each for each in compositions() if each.name == "transfer").compose(shown).axes[0]
+    labels = [label.get_text() for label in first.get_yticklabels()]
+    assert labels == ["Strong-MGA", "MGA", "ECG-on-Demand"], "policies of a kind stand together"
+
+
 def test_policy_contrasts_equal_the_deltas(results: dict[str, pd.DataFrame]) -> None:
     ax = plot_policy_contrasts(results["contrasts"], "strong", "brier")
     paper = published().query("metric == 'brier'")
@@ -509,8 +575,9 @@ def test_every_figure_is_drawn_from_a_full_run(results: dict[str, pd.DataFrame],
 
 def test_a_run_without_results_still_has_all_files(plan: Plan, tmp_path: Path) -> None:
     written = draw_figures({}, plan, tmp_path)
-    names = [each.name for each in compositions() if each.belongs(plan)]
-    assert set(written) == {f"{name}.{suffix}" for name in names for suffix in ("svg", "pdf")}
+    always = [each for each in compositions() if not each.needs]
+    assert 0 < len(always) < len(compositions())
+    assert set(written) == {f"{each.name}.{suffix}" for each in always for suffix in ("svg", "pdf")}
     assert all(path.stat().st_size for path in written.values())
 
 
@@ -549,7 +616,7 @@ def test_a_run_of_others_shows_its_own_evaluators_policies_and_budget(results: d
 
 def test_a_plan_that_compares_nothing_has_figures_of_its_contrasts(results: dict[str, pd.DataFrame]) -> None:
     shown = Shown(results, renamed({}, without=("interactions", "pairs", "hypotheses")))
-    for each in (one for one in compositions() if one.belongs(shown.plan)):
+    for each in (one for one in compositions() if not one.needs):  # the others' frames would have no rows
         said = " ".join(map(words, each.compose(shown).axes))
         assert ": I in" not in said, each.name
         assert "10³ · I" not in said, each.name

@@ -60,6 +60,8 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
     shared = {name: len(set(plan.budgets) & found) for name, found in searched.items()}
     both = sum(shared[name] for name in plan.readers)
     budgets = len(plan.budgets)
+    assert plan.transfer is not None
+    matrix = len(plan.transfer.policies) * sum(shared[name] for name in plan.transfer.evaluators)
     expected = {
         "hypotheses": 0,
         "splits": len(plan.roles),
@@ -69,6 +71,7 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
         "controls": len(contents.results["controls"]),
         "places": len(contents.results["places"]),
         **{f"contrasts-{name}": roles * policies * metrics * shared[name] for name in searched if searched[name]},
+        "transfer": roles * (metrics + 1) * matrix,
         "pairs": roles * budgets * metrics * sum(len(each.evaluators) for each in plan.pairs),
         "calibration-structure": roles * both * 7,
         "calibration-differences": roles * both * studied * 7,
@@ -177,6 +180,33 @@ def test_references_come_with_the_size_of_their_search(tables: dict[str, ReportT
     frame = tables["references"].frame
     assert frame["candidates"].tolist() == [comb(12, k) for k in frame["k"]]
     assert frame["leads"].str.split().map(len).tolist() == frame["k"].tolist()
+
+
+def test_a_decomposition_shows_its_own_evaluators(contents: RunContents, tables: dict[str, ReportTable]) -> None:
+    (each,) = contents.plan.decompositions
+    other = each.model_copy(update={"recalibrated_evaluator": "elsewhere"})
+    rows = contents.results["decomposition"]
+    more = pd.concat([rows, rows.assign(recalibrated_evaluator="elsewhere", value=9.0)], ignore_index=True)
+    plan = contents.plan.model_copy(update={"decompositions": [each, other]})
+    results = dict(contents.results) | {"decomposition": more}
+    made = {table.name: table for table in report_tables(replace(contents, plan=plan, results=results))}
+    pd.testing.assert_frame_equal(made["decomposition"].frame, tables["decomposition"].frame)
+    assert set(made["decomposition-2"].frame["value"]) == {9.0}
+    assert "evaluator elsewhere" in made["decomposition-2"].caption
+    assert len(tables["decomposition"].frame) == len(rows) > 0
+
+
+def test_without_a_matrix_there_is_no_table_of_it(contents: RunContents) -> None:
+    plan = contents.plan.model_copy(update={"transfer": None, "decompositions": []})
+    names = {table.name for table in report_tables(replace(contents, plan=plan))}
+    assert not names & {"transfer", "decomposition"}
+    assert "subgroups" in names
+
+
+def test_groups_name_both_evaluators_of_an_interaction(tables: dict[str, ReportTable]) -> None:
+    frame = tables["subgroups"].frame
+    assert set(frame[frame["quantity"] == "I"]["evaluator"]) == {"strong minus controlled"}
+    assert set(frame[frame["quantity"] == "D"]["evaluator"]) == {"controlled", "strong"}
 
 
 # what may be missing -------------------------------------------------------------------------------------------------

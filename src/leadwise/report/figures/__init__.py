@@ -36,7 +36,9 @@ def draw_figures(results: Mapping[str, pd.DataFrame], plan: Plan, directory: Pat
     shown = Shown(results, plan)
     written: dict[str, Path] = {}
     with _our_style():
-        for each in (one for one in compositions() if one.belongs(plan)):
+        for each in compositions():
+            if each.needs and shown.frame(each.needs).empty:
+                continue
             figure = each.compose(shown)
             for suffix in ("svg", "pdf"):
                 path = directory / f"{each.name}.{suffix}"

@@ -85,8 +85,8 @@ class Composition:
     description: str
     """``{readers}`` and ``{baseline}`` stand for evaluators, ``{evaluator}`` for the last of the readers."""
     compose: Callable[[Shown], Figure]
-    belongs: Callable[[Plan], bool] = lambda _plan: True
-    """Whether a study of this plan has it."""
+    needs: str = ""
+    """The frame without whose rows there is no such figure; the others say what they have no rows for."""
 
     def described(self, shown: Shown) -> str:
         names = [the_evaluator(name) for name in shown.plan.readers] or ["an evaluator"]

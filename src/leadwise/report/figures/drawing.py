@@ -6,15 +6,20 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure, SubFigure
 
-from leadwise.report.names import GREY, INK, the_evaluator
+from leadwise.report.names import GREY, INK, SKY, the_evaluator
 
 SMALL, TITLE = 7.0, 8.0
 """Points. Nothing is smaller than `SMALL`: figures are printed as they are, without scaling."""
 
 PAGE, COLUMN = 7.2, 3.5
 """Inches: the width of a page of two columns, and of one column."""
+
+# pale enough at both ends for black figures on it
+FAVOURS = LinearSegmentedColormap.from_list("favours", [SKY, "#ffffff", "#f3a871"])
+"""Colours of cells, from what favours adaptation to what favours the fixed set."""
 
 _LEGEND: dict[str, Any] = {"fontsize": SMALL, "labelcolor": INK, "frameon": False, "handletextpad": 0.5}
 

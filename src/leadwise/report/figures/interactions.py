@@ -6,22 +6,18 @@ from textwrap import fill
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from leadwise.analysis.contrasts import OWN
 from leadwise.report.figures.composition import Composition, Shown, letter
 from leadwise.report.figures.contrasts import bounds_text, plot_policy_contrasts
-from leadwise.report.figures.drawing import COLUMN, PAGE, SMALL, axes, dress, say_nothing, shared_legend
+from leadwise.report.figures.drawing import COLUMN, FAVOURS, PAGE, SMALL, axes, dress, say_nothing, shared_legend
 from leadwise.report.figures.rows import budgets_in, first_of, policies_in, present_in, rows_of, shown_role
-from leadwise.report.names import INK, SKY, spoken
+from leadwise.report.names import INK, spoken
 from leadwise.report.numbers import signed
 
 Family = tuple[str, str, str]
 _FAMILY = ["evaluator", "baseline_evaluator", "reference"]
-
-# pale enough at both ends for black figures on it
-_SCALE = LinearSegmentedColormap.from_list("favours", [SKY, "#ffffff", "#f3a871"])
 
 
 def plot_interaction_rows(
@@ -51,7 +47,9 @@ def plot_interaction_rows(
     budgets = budgets_in(pd.concat(parts.values()))
     values = np.array([[_cell(part, k)[0] for k in budgets] for part in parts.values()])
     scale = limit or float(np.nanmax(np.abs(values))) or 1.0
-    ax.pcolormesh(np.ma.masked_invalid(values), cmap=_SCALE, vmin=-scale, vmax=scale, edgecolors="white", linewidth=1.5)
+    ax.pcolormesh(
+        np.ma.masked_invalid(values), cmap=FAVOURS, vmin=-scale, vmax=scale, edgecolors="white", linewidth=1.5
+    )
     for row, part in enumerate(parts.values()):
         for column, k in enumerate(budgets):
             words = ax.text(column + 0.5, row + 0.5, _cell_text(*_cell(part, k)), fontsize=SMALL, color=INK)

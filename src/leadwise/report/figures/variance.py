@@ -100,6 +100,6 @@ FIGURES = (
         "patients, with the choice of references where the run has it, and over each source of variation that the plan "
         "names, with every replication's own estimate as a point.",
         _figure,
-        lambda plan: bool(plan.variance and plan.interactions),
+        needs="replications",
     ),
 )

@@ -12,6 +12,7 @@ from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate, listing, several
 from leadwise.report.prose import one_evaluator, other_settings, transfer
 from leadwise.report.prose.aligned import aligned
+from leadwise.report.prose.matrix import decomposition, matrix
 from leadwise.report.prose.story import EXPLORATORY, METRICS, Story
 from leadwise.report.prose.words import names
 from leadwise.run.contents import RunContents
@@ -49,12 +50,14 @@ def summarise(contents: RunContents) -> Summary:
         "Across policies, budgets and metrics": main.across(story),
         "Other references, other evaluators": other_settings.robustness(story),
         "Other evaluators in the place of the baseline": other_settings.baselines(story),
+        "Policies trained on other evaluators": [matrix(story)],
+        "What recalibration removes": decomposition(story),
         "Policies compared with each other": aligned(story),
         "The evaluators with all leads": quality(story),
         "What the paper claims": claims(story),
         "How far this reaches": boundary(story),
     }
-    said = {heading: paragraph for heading, part in parts.items() if (paragraph := " ".join(filter(None, part)))}
+    said = {heading: paragraph for heading, part in parts.items() if (paragraph := " ".join(" ".join(part).split()))}
     return Summary(main.headline(story), list(said), list(said.values()))
 
 

@@ -8,7 +8,7 @@ from leadwise.evaluators.masks import CARDINALITIES
 from leadwise.evaluators.statistics import STATISTICS
 from leadwise.policies.learned import VALIDATION_SHARE
 from leadwise.report.names import evaluator_title, spoken, the_evaluator
-from leadwise.report.numbers import listing, number, percent, several
+from leadwise.report.numbers import estimate, listing, number, percent, several
 from leadwise.report.prose.words import folds_in_words
 from leadwise.run.stage_names import scored_role
 
@@ -24,6 +24,10 @@ def templates() -> Environment:
     )
     words = (listing, number, percent, several, spoken, the_evaluator, evaluator_title, scored_role)
     environment.filters |= {word.__name__: word for word in words}
-    environment.filters |= {"folds": folds_in_words, "capital": lambda text: f"{text[0].upper()}{text[1:]}"}
+    environment.filters |= {
+        "found": lambda found: estimate(*found),
+        "folds": folds_in_words,
+        "capital": lambda text: f"{text[0].upper()}{text[1:]}",
+    }
     environment.globals |= {"statistics": STATISTICS, "sizes": CARDINALITIES, "validation_share": VALIDATION_SHARE}
     return environment
