@@ -15,7 +15,7 @@ from leadwise.run.results import KEYS
 PAPER = "paper"
 _BARE = ("value", "delta", "interaction", "leads")
 """Columns whose numbers need no word before them."""
-COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters")
+COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters", "replicates")
 """Columns that count things."""
 _ESTIMATES = {
     "interaction": ("interactions", "interaction"),
