@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +23,7 @@ from leadwise.report.figures.choices import plot_first_lead, plot_headroom, plot
 from leadwise.report.figures.composition import Shown
 from leadwise.report.figures.contrasts import plot_paired_contrasts, plot_policy_contrasts
 from leadwise.report.figures.diagrams import plot_acquisition_loop, plot_transfer
+from leadwise.report.figures.drawing import SMALL
 from leadwise.report.figures.interactions import plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
@@ -254,6 +256,22 @@ def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
     assert labels == ["ECG-on-Demand", "MGA", "CCGA"], "in the order of the plan, which has no other"
     assert "First lead of the oracle" in axes["(d)"].get_title(loc="left")
     assert "headroom" in axes["(e)"].get_title(loc="left")
+
+
+def test_figure_1_grows_with_its_policies(results: dict[str, pd.DataFrame], plan: Plan) -> None:
+    """No set stands in another's line, however many policies a study has."""
+    names = [f"mga-trained-elsewhere-{number}" for number in range(20)]
+    many = plan.model_copy(update={"policies": dict.fromkeys(names, plan.policies["mga"])})
+    sets = pd.concat([results["modal_sets"].assign(policy=name) for name in names])
+    (first,) = [each for each in compositions() if each.name == "figure1"]
+    figure = first.compose(Shown(results | {"modal_sets": sets}, many))
+    figure.draw_without_rendering()
+    (ax,) = [ax for ax in figure.axes if ax.get_title(loc="left").startswith("(c)")]
+    assert len(ax.get_yticklabels()) == 20
+    line = SMALL / 72 * figure.dpi
+    assert ax.bbox.height > 2 * 20 * line
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert all(above.y0 > below.y1 for above, below in pairwise(boxes))
 
 
 def test_headroom_marks_the_oracle_as_not_deployable(results: dict[str, pd.DataFrame]) -> None:

@@ -352,6 +352,52 @@ def test_the_share_of_the_gap(plan: Plan, results: Results, strong_mga: float, s
     assert (": a part of it" in aligned.paragraphs[4]) == (said == "It closes 0.0%")
 
 
+def with_controls(results: Results, **sides: str) -> Results:
+    """As if ECG-on-Demand were compared with controls: for each budget < ahead, = not told apart, > behind."""
+    bounds = {"<": (-0.02, -0.03, -0.01), "=": (0.001, -0.01, 0.012), ">": (0.02, 0.01, 0.03)}
+    facts = {"role": "evaluation", "policy": DEMAND, "evaluator": "strong", "metric": "nll", "leads": ""}
+    rows = [
+        facts | {"versus": name.replace("_", "-"), "k": k} | dict(zip(("value", "lo", "hi"), bounds[each], strict=True))
+        for name, said in sides.items()
+        for k, each in zip((2, 3, 4, 6, 8), said, strict=True)
+    ]
+    anchored = facts | {"versus": "anchored", "leads": "II aVR", "k": 4, "value": 0.5, "lo": 0.4, "hi": 0.6}
+    return results | {"controls": pd.DataFrame([*rows, anchored])}
+
+
+def test_a_policy_that_does_not_beat_its_controls_is_said_not_to(plan: Plan, results: Results) -> None:
+    beside = with_controls(results, random_subset="=====", cohort_state="<==>>")
+    text = dict(summary_of(plan, beside).findings)["Beside controls"]
+    assert "in NLL, ECG-on-Demand cannot be told from the control Random-subset at k = 2, 3, 4, 6 and 8; it is" in text
+    assert (
+        "is ahead of the control Cohort-state at k = 2, cannot be told from it at k = 3 and 4 and is behind it at "
+        "k = 6 and 8." in text
+    )
+    assert text.count("Under the strong evaluator, in NLL") == 1, "MGA has no controls here, nor the other evaluator"
+    assert (
+        "What reverses in the headline is the comparison with the best fixed leads: under the "
+        "strong evaluator, at k = 4, ECG-on-Demand is not shown to be better than Random-subset (0.0010 [−0.0100, "
+        "0.0120]) and Cohort-state (0.0010 [−0.0100, 0.0120]) either." in text
+    )
+    assert "0.5000" not in text, "an anchored set is no control policy"
+    frame = beside["references"]
+    of_strong = frame["evaluator"].eq("strong") & frame["metric"].eq("nll") & frame["k"].eq(4)
+    tried = beside | {"references": frame.assign(candidates=frame["candidates"].mask(of_strong, 495))}
+    assert "the best fixed leads, the best of 495 sets: under" in text_of(plan, tried)
+    half = dict(summary_of(plan, with_controls(results, dice="=====", cohort_state="<<<<<")).findings)
+    assert "better than dice (0.0010" in half["Beside controls"], "whatever it is called"
+    assert "Cohort-state (" not in half["Beside controls"]
+
+
+def test_a_policy_that_beats_its_controls_reverses_for_good(plan: Plan, results: Results) -> None:
+    text = dict(summary_of(plan, with_controls(results, random_subset="<<<<<")).findings)["Beside controls"]
+    assert text.endswith("ECG-on-Demand is ahead of the control Random-subset at k = 2, 3, 4, 6 and 8.")
+    unbeaten = with_controls(everywhere(results, negated), random_subset="=====")
+    text = dict(summary_of(plan, unbeaten).findings)["Beside controls"]
+    assert "What reverses" not in text, "the headline's advantage does not turn into a loss"
+    assert "Beside controls" not in dict(summary_of(plan, results).findings)
+
+
 @pytest.mark.parametrize("evaluator", ["strong", "controlled"])
 def test_which_evaluator_is_better_is_read_off(plan: Plan, results: Results, evaluator: str) -> None:
     frame = results["evaluator_quality"].copy()

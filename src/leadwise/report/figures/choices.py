@@ -51,7 +51,7 @@ def plot_modal_sets(
         ax.text(bar_start + width + 0.25, y, f"{100 * share:.1f}%", va="center", fontsize=SMALL, color=INK)
     _lead_columns(ax, bar_start + bar_room + 3.2, len(rows))
     first = [list(rows["policy"]).index(name) for name in names]
-    ax.set_yticks(first, [fill(spoken(name), 18, break_on_hyphens=False) for name in names])
+    ax.set_yticks(first, [fill(spoken(name), 18) for name in names])
     ax.tick_params(axis="y", length=0)
     for y in first[1:]:
         ax.axhline(y - 0.5, color=FAINT, linewidth=0.6)
@@ -109,16 +109,18 @@ def plot_first_lead(headroom: pd.DataFrame, ax: Axes | None = None, evaluator: s
 
 
 def _figure(shown: Shown) -> Figure:
-    figure = Figure(figsize=(PAGE, 7.2), layout="constrained")
+    every = shown.policies("modal_sets", [*shown.plan.policies])
+    heights = 2.65, max(4.55, 0.8 + 0.32 * len(every))  # two sets for each policy
+    figure = Figure(figsize=(PAGE, sum(heights)), layout="constrained")
     # rows of their own, so that the diagrams need not leave room for the labels of the axes below them
-    diagrams, choices = figure.subfigures(2, 1, squeeze=False, height_ratios=(2.5, 4.3)).ravel()
+    diagrams, choices = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel()
     sets, oracle = choices.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1)).ravel()
     panels = [*diagrams.subplots(1, 2), sets.subplots(), *oracle.subplots(2, 1)]
     modal_sets, headroom, reader = shown.frame("modal_sets"), shown.frame("headroom"), shown.reader("headroom")
     k = shown.budget("modal_sets")
     plot_acquisition_loop(panels[0], shown.first_lead, k or max(shown.plan.budgets))
     plot_transfer(panels[1], shown.baseline, shown.evaluator)
-    plot_modal_sets(modal_sets, panels[2], shown.policies("modal_sets", [*shown.plan.policies]), k)
+    plot_modal_sets(modal_sets, panels[2], every, k)
     plot_first_lead(headroom, panels[3], reader)
     plot_headroom(headroom, panels[4], reader)
     letter(panels)

@@ -12,6 +12,7 @@ from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate, listing, several
 from leadwise.report.prose import one_evaluator, other_settings, transfer
 from leadwise.report.prose.aligned import aligned
+from leadwise.report.prose.controls import controls
 from leadwise.report.prose.story import EXPLORATORY, METRICS, Story
 from leadwise.report.prose.words import names
 from leadwise.run.contents import RunContents
@@ -47,6 +48,7 @@ def summarise(contents: RunContents) -> Summary:
         "Whose results": scope(story),
         "The cell of the headline": [level(story), *main.primary_cell(story), *hypotheses(story)],
         "Across policies, budgets and metrics": main.across(story),
+        "Beside controls": controls(story),
         "Other references, other evaluators": other_settings.robustness(story),
         "Other evaluators in the place of the baseline": other_settings.baselines(story),
         "Policies compared with each other": aligned(story),
