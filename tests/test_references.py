@@ -522,7 +522,7 @@ def test_a_ledger_of_something_else_is_refused(cohort: Cohort, controlled: Logis
     cases: list[tuple[Any, Records]] = [
         (Plain(controlled, name="another"), selection),
         (other_weights, selection),
-        (controlled.recalibrated(selection, "controlled"), selection),
+        (controlled.with_lines("controlled", np.zeros(5), np.full(5, 1.1)), selection),
         (controlled, cohort["validation"]),
         (controlled, selection.select(slice(0, 5))),
         (controlled, selection.select(np.arange(len(selection))[::-1])),

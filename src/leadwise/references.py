@@ -4,7 +4,6 @@ Ties are broken by the metric, then by NLL, both rounded to 1e-12, then by the l
 """
 
 import csv
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from leadwise.leads import CLINICAL_SETS, LeadSet, bits_masks, lead_names, mask_
 from leadwise.metrics import CLIP, Labels, bin_of
 from leadwise.notebook import html_table
 from leadwise.progress import progress
+from leadwise.search_ledger import SearchLedger
 from leadwise.store import atomic_file, text_of_csv, write_csv
 
 MATCHED_METRICS = ("nll", "brier", "ece")
@@ -190,17 +190,23 @@ def by_evaluator(references: Several) -> dict[str, References]:
 
 
 def search_references(
-    evaluator: Evaluator, records: Records, budgets: Sequence[int] = BUDGETS, ledger: str | Path | None = None
+    evaluator: Evaluator,
+    records: Records,
+    budgets: Sequence[int] = BUDGETS,
+    ledger: str | Path | None = None,
+    answers: str | Path | None = None,
 ) -> References:
     """Score every lead set of every budget on ``records``.
 
     Where records lack leads, those with fewer than k are left out at budget k, and candidates come from the leads that
     all others have. With a ``ledger`` file each finished lead set is a line that no kill can take back: an interrupted
-    search of the same evaluator on the same records goes on from there.
+    search of the same evaluator on the same records goes on from there. With a file for ``answers``, too, the logits
+    of an evaluator that reads one lead set after the other are kept, 4 bytes a label, record and lead set:
+    `answers_of_search` has them.
     """
     budgets = sorted(set(budgets))
     groups = list(_groups(records, budgets))
-    done = _Ledger(Path(ledger), evaluator, records) if ledger else None
+    done = SearchLedger(Path(ledger), evaluator, records, Path(answers) if answers else None) if ledger else None
     rows = []
     with progress("Searching lead sets", sum(len(masks) for _, _, masks in groups)) as advance:
         for k, kept, masks in groups:
@@ -208,11 +214,11 @@ def search_references(
             found = dict(done.values) if done else {}
             todo = np.array([b not in found for b in bits], dtype=bool)
             advance(int((~todo).sum()))
-            for part, values in _metrics_of(scorer, kept.labels, masks[todo]):
+            for part, values, probabilities in _metrics_of(scorer, kept.labels, masks[todo]):
                 new = dict(zip(bits[todo][part].tolist(), values.tolist(), strict=True))
                 found |= new
                 if done:
-                    done.add(new)
+                    done.add(new, probabilities, np.isin(records.rows, kept.rows))
                 advance(len(values))
             rows += [(k, int(b), *found[int(b)]) for b in bits]
     left_out = {k: len(records) - len(kept) for k, kept, _ in groups}
@@ -266,17 +272,23 @@ def subset_metrics(labels: Labels, probabilities: Float64[np.ndarray, "s n l"]) 
 
 def _metrics_of(
     scorer: Scorer, labels: Labels, masks: Bool[np.ndarray, "s 12"]
-) -> Iterator[tuple[slice, Float64[np.ndarray, "m 3"]]]:
+) -> Iterator[tuple[slice, Float64[np.ndarray, "m 3"], Float64[np.ndarray, "m n l"] | None]]:
     """Metrics of all lead sets, some at a time, in order, on all cores (NumPy lets go of the interpreter).
+
+    Beside them are the probabilities, of an evaluator that reads one lead set after the other.
 
     Without a shortcut they go one by one: each is then safe as soon as it is scored, and nobody promised that such an
     evaluator may be called from two threads.
     """
     at_once = max(1, _BYTES_AT_ONCE // (8 * labels.size)) if scorer.at_once else 1
     parts = [slice(start, start + at_once) for start in range(0, len(masks), at_once)]
+
+    def read(part: slice) -> tuple[slice, Float64[np.ndarray, "m 3"], Float64[np.ndarray, "m n l"] | None]:
+        probabilities = scorer.subsets(masks[part])
+        return part, subset_metrics(labels, probabilities), None if scorer.at_once else probabilities
+
     with ThreadPoolExecutor(os.cpu_count() if scorer.at_once else 1) as pool:
-        values = pool.map(lambda part: subset_metrics(labels, scorer.subsets(masks[part])), parts)
-        yield from zip(parts, values, strict=True)
+        yield from pool.map(read, parts)
 
 
 def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Records, Bool[np.ndarray, "s 12"]]]:
@@ -287,35 +299,3 @@ def _groups(records: Records, budgets: Iterable[int]) -> Iterator[tuple[int, Rec
         if not len(possible):
             raise InputError(f"The records of {records.name} share fewer than {k} leads; search smaller budgets.")
         yield k, kept, possible
-
-
-class _Ledger:
-    """Finished lead sets on disk, a line each."""
-
-    def __init__(self, path: Path, evaluator: Evaluator, records: Records) -> None:
-        self.path = path
-        self.values: dict[int, list[float]] = {}
-        weights = getattr(evaluator, "sha256", None)
-        head = {"evaluator": evaluator_name(evaluator), "weights": weights, "records": records.labels_sha256}
-        if not path.exists():
-            with atomic_file(path) as draft:
-                draft.write_text(json.dumps(head) + "\n")
-            return
-        content = path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]  # what follows the last line break was torn by a kill
-        try:
-            first, *lines = [json.loads(line) for line in whole.splitlines()]
-            self.values = {int(bits): [float(value) for value in metrics] for bits, *metrics in lines}
-        except (ValueError, TypeError):
-            raise InputError(f"{path} is not the ledger of a search; remove it, or name another file.") from None
-        if first != head:
-            raise InputError(f"{path} belongs to the search of another evaluator or other records; name another file.")
-        os.truncate(path, len(whole))
-
-    def add(self, metrics: dict[int, list[float]]) -> None:
-        """Keep the metrics of some lead sets, by their bits."""
-        self.values |= metrics
-        with self.path.open("a") as file:
-            file.writelines(json.dumps([bits, *values]) + "\n" for bits, values in metrics.items())
-            file.flush()
-            os.fsync(file.fileno())

@@ -47,6 +47,11 @@ class Settings(Part):
         return ()
 
     @property
+    def candidate(self) -> tuple[str, int] | None:
+        """The evaluator and the seed of the candidate for it that this one is, where it is one."""
+        return None
+
+    @property
     def needs_patterns(self) -> bool:
         """True if making it needs the patterns of leads that the study's records have."""
         return False

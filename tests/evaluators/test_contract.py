@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from leadwise.cohort.cohort import Cohort, Records
-from leadwise.errors import InputError, PlanError, SealedRole
+from leadwise.errors import InputError, SealedRole
 from leadwise.evaluators.contract import (
     EVALUATORS,
     Evaluator,
@@ -21,6 +21,7 @@ from leadwise.evaluators.contract import (
     list_evaluators,
 )
 from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.evaluators.recalibrated import recalibrate
 from leadwise.evaluators.saved import load_evaluator
 from leadwise.evaluators.scoring import score, score_subsets
 from leadwise.leads import LeadSet
@@ -29,7 +30,9 @@ LABELS = ("CD", "HYP", "MI", "NORM", "STTC")
 
 REGISTERED: dict[str, dict[str, Any]] = {
     "logistic": {"class_weight": "none", "repeats": 2},
-    "recalibrated": {"of": "controlled"},
+    "recalibrated": {"of": "plain"},
+    "temperature": {"of": "plain"},
+    "seed": {"of": "controlled", "seed": 7},
     "masked-resnet": {
         "seeds": [5],
         "widths": [4, 4, 8, 8],
@@ -100,7 +103,8 @@ def test_every_registered_evaluator_has_a_case() -> None:
 @pytest.fixture(scope="module")
 def made(cohort: Cohort, controlled: LogisticEvaluator) -> dict[str, Any]:
     """One evaluator of each kind."""
-    material = {"train": cohort["train"], "validation": cohort["validation"], "evaluators": {"controlled": controlled}}
+    sources = {"controlled": controlled, "plain": Good()}
+    material = {"train": cohort["train"], "validation": cohort["validation"], "evaluators": sources}
     kinds = {name: EVALUATORS.find(name) for name in REGISTERED}
     return {
         name: kind.make(kind.Settings(**REGISTERED[name]), Material(f"my-{name}", **material))
@@ -123,7 +127,8 @@ def test_registered_evaluators_are_kept_and_found_again(
     """By the kind that a plan names, with what it is made from, and by what the file says of itself."""
     kind, file = EVALUATORS.find(name), tmp_path / "any-name.safetensors"
     made[name].save(file)
-    for loaded in (kind.load(file, {"controlled": controlled}), load_evaluator(file, {"controlled": controlled})):
+    sources: dict[str, Any] = {"controlled": controlled, "Good": Good()}
+    for loaded in (kind.load(file, sources), load_evaluator(file, sources)):
         assert (loaded.name, loaded.sha256) == (made[name].name, made[name].sha256)
 
 
@@ -135,7 +140,8 @@ def test_what_is_made_from_the_same_is_the_same(
     if name == "masked-resnet":
         pytest.skip("a training is repeated to the bit in its own tests")
     kind = EVALUATORS.find(name)
-    material = Material("other", cohort["train"], cohort["validation"], {"controlled": controlled})
+    sources: dict[str, Any] = {"controlled": controlled, "plain": Good()}
+    material = Material("other", cohort["train"], cohort["validation"], sources)
     again = kind.make(kind.Settings(**REGISTERED[name]), material)
     assert (again.name, again.sha256) == ("other", made[name].sha256)
 
@@ -446,7 +452,7 @@ def test_an_evaluator_that_was_not_fitted(records: Records) -> None:
         lambda: check_evaluator(empty, records),
         lambda: score(empty, records, masks),
         lambda: empty.probabilities(records.signals.millivolts(slice(0, 2)), masks[:2]),
-        lambda: empty.recalibrated(records, "mine"),
+        lambda: recalibrate(empty, records, "mine"),
         lambda: empty.sha256,
     ):
         with pytest.raises(
@@ -465,13 +471,6 @@ def test_sealed_records_are_not_looked_at(cohort: Cohort) -> None:
 
 
 # names and hashes ----------------------------------------------------------------------------------------------------
-
-
-def test_what_cannot_be_recalibrated(cohort: Cohort) -> None:
-    kind = EVALUATORS.find("recalibrated")
-    material = Material("mine", cohort["train"], cohort["validation"], {"good": Good()})
-    with pytest.raises(PlanError, match=r"^'evaluators\.mine\.of' is good, but only logistic ones can be recalib"):
-        kind.make(kind.Settings(of="good"), material)
 
 
 def test_names() -> None:

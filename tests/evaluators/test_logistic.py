@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from leadwise.cohort.cohort import Cohort
 from leadwise.errors import InputError
 from leadwise.evaluators.logistic import FORMAT, LogisticEvaluator
 from leadwise.evaluators.masks import frozen_masks
+from leadwise.evaluators.recalibrated import recalibrate
 from leadwise.evaluators.scoring import Scorer, score, score_subsets
 from leadwise.evaluators.statistics import STATISTICS, lead_statistics
 from leadwise.leads import LEADS, LeadSet, subsets
-from leadwise.metrics import calibration_line, nll
+from leadwise.metrics import nll
 from leadwise.store import write_tensors
 
 
@@ -164,37 +165,6 @@ def test_unbalanced_differs_from_balanced(cohort: Cohort, controlled: LogisticEv
     np.testing.assert_allclose(own.mean(axis=0), cohort["train"].labels.mean(axis=0), atol=0.04)
 
 
-def test_recalibration(cohort: Cohort, controlled: LogisticEvaluator) -> None:
-    validation = cohort["validation"]
-    masks = frozen_masks(len(validation))
-    before = score(controlled, validation, masks)
-    recalibrated = controlled.recalibrated(validation, "mine")
-    after = score(recalibrated, validation, masks)
-    a, s = calibration_line(validation.labels, before)
-    np.testing.assert_allclose(after, expit(a + s * logit(before)), rtol=0, atol=1e-12)
-    assert nll(validation.labels, after) < nll(validation.labels, before) - 0.01
-    # the line of what lies on its line is the diagonal
-    np.testing.assert_allclose(np.array(calibration_line(validation.labels, after)), [[0] * 5, [1] * 5], atol=1e-8)
-    # the same line elsewhere, on other records and masks
-    selection, others = cohort["selection"], frozen_masks(len(cohort["selection"]))[::-1]
-    np.testing.assert_allclose(
-        score(recalibrated, selection, others), expit(a + s * logit(score(controlled, selection, others))), atol=1e-12
-    )
-    assert recalibrated.name == "mine"
-    assert controlled.name == "controlled"
-    np.testing.assert_array_equal(score(controlled, validation, masks), before)
-
-
-def test_recalibration_that_has_no_answer(cohort: Cohort, controlled: LogisticEvaluator) -> None:
-    labels = cohort._labels.copy()
-    labels[cohort["validation"].rows, 1] = False
-    never = replace(cohort, _labels=labels, cache=None)["validation"]
-    with pytest.raises(
-        InputError, match=r"^controlled cannot be recalibrated for HYP on the validation role: no finite"
-    ):
-        controlled.recalibrated(never, "mine")
-
-
 # seeds ---------------------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +186,7 @@ def test_the_hash_is_of_what_it_answers(cohort: Cohort, controlled: LogisticEval
     assert renamed.sha256 == controlled.sha256
     renamed.intercept_ = renamed.intercept_ + 1e-15
     assert renamed.sha256 != controlled.sha256
-    assert controlled.recalibrated(cohort["validation"], "controlled").sha256 != controlled.sha256
+    assert controlled.with_lines("controlled", np.zeros(5), np.full(5, 1.1)).sha256 != controlled.sha256
 
 
 def test_fit_returns_itself(cohort: Cohort) -> None:
@@ -242,9 +212,22 @@ def test_no_records(cohort: Cohort) -> None:
         LogisticEvaluator().fit(cohort["train"].select(slice(0, 0)))
 
 
+def test_training_masks_have_the_sizes_that_are_asked_for(cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[np.ndarray] = []
+    draw = LogisticEvaluator._random_masks
+    monkeypatch.setattr(
+        LogisticEvaluator,
+        "_random_masks",
+        lambda *asked: drawn.append(draw(*asked)) or drawn[-1],  # type: ignore[func-returns-value]
+    )
+    one = LogisticEvaluator(repeats=1, cardinalities=[2, 5]).fit(cohort["train"])
+    assert set(drawn[0].sum(axis=1)) == {2, 5}
+    assert not same_weights(one, LogisticEvaluator(repeats=1).fit(cohort["train"]))
+
+
 def test_unknown_statistic() -> None:
     with pytest.raises(
-        InputError, match=r"^'entropy' is no statistic; there are mean, deviation, .*, crossing rate\.$"
+        InputError, match=r"^'entropy' is no statistic; there are mean, deviation, .*, root mean square\.$"
     ):
         LogisticEvaluator(statistics=("mean", "entropy"))
     with pytest.raises(InputError, match=r"there are mean, deviation"):
@@ -280,25 +263,11 @@ def test_what_stands_where_a_lead_is_missing_does_not_matter(cohort: Cohort) -> 
         signals = np.where(missing[..., None] == 1000, content, cohort._signals).astype(np.int16)
         gapped = replace(cohort, missing=missing, _signals=signals, cache=None)
         evaluator = LogisticEvaluator(repeats=2).fit(gapped["train"])
-        fitted += [evaluator.sha256, evaluator.recalibrated(gapped["validation"], "other").sha256]
+        fitted += [evaluator.sha256, recalibrate(evaluator, gapped["validation"], "other").sha256]
     assert fitted[:2] == fitted[2:]
     whole = lead_statistics(cohort["train"])[cohort.missing[cohort["train"].rows].max(axis=1) == 0]
     lead, has = LEADS.index("V2"), missing[cohort["train"].rows][:, LEADS.index("V2")] == 0
     np.testing.assert_allclose(evaluator.mean_[lead], whole[has, lead].mean(axis=0), rtol=1e-12)
-
-
-def test_recalibration_where_leads_are_missing(cohort: Cohort, controlled: LogisticEvaluator) -> None:
-    validation = cohort["validation"]
-    missing = cohort.missing.copy()
-    missing[validation.rows[5]] = 1000  # no lead at all
-    missing[validation.rows[::3], 6:] = 1000
-    partial = replace(cohort, missing=missing)["validation"]
-    masks = frozen_masks(len(partial)) & partial.available
-    kept = masks.any(axis=1)
-    assert 0 < (~kept).sum() < len(partial)
-    a, s = calibration_line(validation.labels[kept], score(controlled, validation.select(kept), masks[kept]))
-    recalibrated = controlled.recalibrated(partial, "mine")
-    np.testing.assert_allclose(recalibrated.intercept_, controlled.intercept_ * s + a, rtol=1e-12)
 
 
 # files ---------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,13 @@ from leadwise.cohort.ptbxl import read_ptbxl
 from leadwise.cohort.roles import Roles
 from leadwise.errors import SealedRole
 from leadwise.evaluators import statistics
-from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
+from leadwise.evaluators.statistics import (
+    STATISTICS,
+    lead_moments,
+    lead_statistics,
+    select_statistics,
+    waveform_statistics,
+)
 from leadwise.store import file_sha256
 
 
@@ -280,3 +286,12 @@ def test_a_cache_that_takes_nothing(cohort: Cohort, monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(lead_statistics(train), waveform_statistics(train.signals[:], train.sampling_rate))
     assert cohort.cache is not None
     assert not list(cohort.cache.glob("*statistics*"))
+
+
+def test_two_more_statistics_follow_from_the_ten(small_cohort: Cohort) -> None:
+    records = small_cohort["validation"].select(slice(0, 20))
+    millivolts = records.signals.millivolts(slice(None)).astype(np.float64)
+    chosen = select_statistics(lead_statistics(records), ["root mean square", "median", "peak to peak"])
+    np.testing.assert_allclose(chosen[..., 0], np.sqrt((millivolts**2).mean(axis=2)), rtol=1e-5)
+    np.testing.assert_allclose(chosen[..., 1], np.median(millivolts, axis=2), atol=1e-6)
+    np.testing.assert_allclose(chosen[..., 2], np.ptp(millivolts, axis=2), rtol=1e-5)

@@ -481,6 +481,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "with.",
     ),
     (
+        {"policies/greedy/first_lead": "bare"},
+        "Policies begin with the best single lead of the evaluator 'bare', which is not searched; add 1 to "
+        "'evaluators.bare.references', or name a lead as 'policies.greedy.first_lead'.",
+    ),
+    (
+        {"policies/greedy/first_lead": "V7"},
+        "'policies.greedy.first_lead' is 'V7', which is neither a lead nor an evaluator of the plan; there are I, "
+        "II, III, aVR, aVL, aVF, V1, V2, V3, V4, V5, V6, light, lines, net, bare.",
+    ),
+    (
+        {"evaluators/one": {"kind": "seed", "of": "light", "seed": 1}},
+        "'evaluators.one.of' is 'light', which is not trained with seeds; name one that is.",
+    ),
+    (
         {"policies/greedy/variants": {"again": 1}},
         "'policies.greedy.variants' should be tables by name; write NAME = { KEY = VALUE }.",
     ),
@@ -597,6 +611,7 @@ def whole_numbers(part: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator
 
 
 NEEDED: dict[str, dict[str, Any]] = {"synthetic": {"records": 200}, "recalibrated": {"of": "light"}}
+NEEDED |= {"temperature": {"of": "light"}, "seed": {"of": "net"}}
 NEEDED |= {kind: {"target": "light"} for kind in ("mga", "ecg-on-demand", "ccga")} | {"cohort-state": {"of": "greedy"}}
 """Settings that a kind cannot do without."""
 REGISTRIES: dict[str, Registry[Any]] = {"cohort": COHORTS, "evaluators/e": EVALUATORS, "policies/p": POLICIES}
@@ -613,7 +628,7 @@ def test_every_number_that_a_kind_takes_fits_into_a_receipt(
     tmp_path: Path, table: str, kind: str, path: tuple[str, ...]
 ) -> None:
     """Receipts are canonical JSON, which has no whole number of 2^53 or more: such a plan is refused as it is read."""
-    several = {"widths": 4, "seeds": 1}.get(path[-1], 0)
+    several = {"widths": 4, "seeds": 1, "cardinalities": 1}.get(path[-1], 0)
     for number in (2**53, 2**63 - 1, 2**64):
         value = [number] * several if several else number
         file = plan_with(

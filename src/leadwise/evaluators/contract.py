@@ -23,7 +23,9 @@ class Evaluator(Protocol):
     - ``sampling_rate``, ``length``: what it wants to be fed; signals are resampled, then cropped or zero-padded at the
       end, to fit;
     - ``prepare(records) -> Prepared``: whatever makes later scoring of these records cheap. They come without labels,
-      and asking for those raises.
+      and asking for those raises;
+    - ``source`` and ``derive(probabilities) -> probabilities``, both or none: another evaluator, and what follows from
+      its answers. What the source has read then need not be read again.
     """
 
     @property

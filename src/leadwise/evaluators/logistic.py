@@ -9,17 +9,23 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from leadwise.cohort.cohort import Records
-from leadwise.errors import InputError
+from leadwise.errors import InputError, PlanError, right_one
 from leadwise.evaluators.contract import Fitted, Material, check_facts, register_evaluator
-from leadwise.evaluators.masks import frozen_masks, random_masks
-from leadwise.evaluators.scoring import score, score_subsets
-from leadwise.evaluators.statistics import STATISTICS, lead_moments, lead_statistics, waveform_statistics
+from leadwise.evaluators.masks import CARDINALITIES, random_masks
+from leadwise.evaluators.scoring import score_subsets
+from leadwise.evaluators.statistics import (
+    FURTHER,
+    STATISTICS,
+    lead_moments,
+    lead_statistics,
+    select_statistics,
+    waveform_statistics,
+)
 from leadwise.leads import subsets
-from leadwise.metrics import calibration_line
-from leadwise.registry import Count, Seed, Settings, Trials
+from leadwise.registry import Budget, Count, Seed, Settings, Trials
 from leadwise.store import check_tensors, read_tensors, whole_file, write_tensors
 
 FORMAT = "leadwise logistic evaluator 1"
@@ -29,10 +35,20 @@ class LogisticSettings(Settings):
     """Settings of a logistic evaluator in a plan; `LogisticEvaluator` explains each."""
 
     class_weight: Literal["balanced", "none"] = "balanced"
+    statistics: Annotated[list[str], Field(min_length=1)] = [*STATISTICS]  # noqa: RUF012  pydantic copies it
+    cardinalities: Annotated[list[Budget], Field(min_length=1)] = [*CARDINALITIES]  # noqa: RUF012
     repeats: Count = 4
     strength: Annotated[float, Field(gt=0)] = 0.1
     clip: Annotated[float, Field(gt=0)] = 3.0
     seed: Seed = 20260901
+
+    @field_validator("statistics")
+    @classmethod
+    def _statistics_are_known(cls, statistics: list[str]) -> list[str]:
+        for name in statistics:
+            if name not in (*STATISTICS, *FURTHER):
+                raise PlanError(f"'statistics' names '{name}'; {right_one(name, [*STATISTICS, *FURTHER])}")
+        return statistics
 
     def cost(self, sizes: Mapping[str, int]) -> Mapping[str, float]:
         return {"logistic fit": sizes["train"] * self.repeats}
@@ -54,7 +70,8 @@ class LogisticEvaluator(Fitted):
     makes the exhaustive search fast.
 
     - ``class_weight``: ``"balanced"`` weighs a label's positives and negatives equally, as in the study; None does not;
-    - ``statistics``: which of the ten to use;
+    - ``statistics``: which of the ten to use, or of the two that follow from them;
+    - ``cardinalities``: sizes of its training masks, each as likely as another;
     - ``repeats``: random masks drawn for each training record, from ``seed``;
     - ``strength``: inverse of the L2 penalty (scikit-learn's C);
     - ``clip``: standardised statistics beyond so many deviations are taken back to it, lest a torn electrode decides.
@@ -74,12 +91,15 @@ class LogisticEvaluator(Fitted):
         strength: float = 0.1,
         clip: float = 3.0,
         seed: int = 20260901,
+        cardinalities: Sequence[int] = CARDINALITIES,
     ) -> None:
-        unknown = set(statistics) - set(STATISTICS)
+        unknown = set(statistics) - {*STATISTICS, *FURTHER}
         if unknown or not statistics:
-            raise InputError(f"'{', '.join(sorted(unknown))}' is no statistic; there are {', '.join(STATISTICS)}.")
+            there_are = ", ".join((*STATISTICS, *FURTHER))
+            raise InputError(f"'{', '.join(sorted(unknown))}' is no statistic; there are {there_are}.")
         self.name, self.class_weight, self.statistics = name, class_weight, tuple(statistics)
         self.repeats, self.strength, self.clip, self.seed = repeats, strength, clip, seed
+        self.cardinalities = tuple(cardinalities)
 
     @classmethod
     def make(cls, settings: LogisticSettings, material: Material) -> "LogisticEvaluator":
@@ -101,7 +121,7 @@ class LogisticEvaluator(Fitted):
         from sklearn.linear_model import LogisticRegression
 
         rng = np.random.default_rng(self.seed)
-        masks = np.concatenate([random_masks(len(records), rng) & records.available for _ in range(self.repeats)])
+        masks = np.concatenate([self._random_masks(records, rng) for _ in range(self.repeats)])
         seen = masks.any(axis=1)
         labels = np.tile(records.labels, (self.repeats, 1))[seen]
         for column, label in enumerate(records.label_names):
@@ -110,7 +130,7 @@ class LogisticEvaluator(Fitted):
                     f"No evaluator can learn {label} from {records.name}: it needs records with and without, and leads "
                     "that they have."
                 )
-        chosen = lead_statistics(records)[..., self._columns]
+        chosen = select_statistics(lead_statistics(records), self.statistics)
         self.labels, self.sampling_rate = records.label_names, records.sampling_rate
         self.mean_, deviation = lead_moments(chosen, records.available)
         self.scale_ = np.maximum(deviation, 1e-9)
@@ -124,23 +144,14 @@ class LogisticEvaluator(Fitted):
         self.intercept_ = np.array([model.intercept_[0] for model in models])
         return self
 
-    def recalibrated(self, records: Records, name: str) -> "LogisticEvaluator":
-        """This model with each label's logit z replaced by a + s·z, fitted on ``records`` under the frozen masks.
-
-        What is linear in the logit of a logistic evaluator is a logistic evaluator.
-        """
-        readable = records.select((frozen_masks(len(records)) & records.available).any(axis=1))
-        masks = (frozen_masks(len(records)) & records.available)[np.isin(records.rows, readable.rows)]
-        a, s = calibration_line(readable.labels, score(self, readable, masks))
-        for column in np.flatnonzero(~np.isfinite(a + s)):
-            raise InputError(
-                f"{self.name} cannot be recalibrated for {records.label_names[column]} on {records.name}: no finite "
-                "line fits its logits there; use a role with more records with and without the label."
-            )
+    def with_lines(
+        self, name: str, intercepts: Float64[np.ndarray, " l"], slopes: Float64[np.ndarray, " l"]
+    ) -> "LogisticEvaluator":
+        """This model with each label's logit z replaced by a + s·z, which leaves it a logistic evaluator."""
         other = copy(self)
-        other.name, other.weights_ = name, self.weights_ * s[:, None, None]
-        other.mask_weights_ = self.mask_weights_ * s[:, None]
-        other.intercept_ = self.intercept_ * s + a
+        other.name, other.weights_ = name, self.weights_ * slopes[:, None, None]
+        other.mask_weights_ = self.mask_weights_ * slopes[:, None]
+        other.intercept_ = self.intercept_ * slopes + intercepts
         return other
 
     def probabilities(
@@ -187,9 +198,9 @@ class LogisticEvaluator(Fitted):
             digest.update(np.ascontiguousarray(getattr(self, f"{name}_"), "<f8").tobytes())
         return digest.hexdigest()
 
-    @property
-    def _columns(self) -> list[int]:
-        return [STATISTICS.index(name) for name in self.statistics]
+    def _random_masks(self, records: Records, rng: np.random.Generator) -> Bool[np.ndarray, "n 12"]:
+        """A training mask for each record, as far as it has the leads."""
+        return random_masks(len(records), rng, self.cardinalities) & records.available
 
     def __repr__(self) -> str:
         state = " ".join(self.labels) if "labels" in vars(self) else "not fitted"
@@ -200,11 +211,11 @@ class LogisticEvaluator(Fitted):
 
     def _tables(self, statistics: Float64[np.ndarray, "n 12 10"]) -> Float64[np.ndarray, "12 n l"]:
         """Contribution of each observed lead of each record to each logit: u_cl + Σ_s w_cls z_ls."""
-        z = self._standardised(statistics[..., self._columns])
+        z = self._standardised(select_statistics(statistics, self.statistics))
         return np.einsum("nls,cls->lnc", z, self.weights_, optimize=True) + self.mask_weights_.T[:, None]
 
 
-_SETTINGS = ("name", "class_weight", "statistics", "repeats", "strength", "clip", "seed")
+_SETTINGS = ("name", "class_weight", "statistics", "repeats", "strength", "clip", "seed", "cardinalities")
 _TENSORS = ("mean", "scale", "weights", "mask_weights", "intercept")
 
 

@@ -12,9 +12,11 @@ from leadwise.leads import LEADS
 CARDINALITIES = (1, 2, 3, 4, 6, 8, 12)
 
 
-def random_masks(n: int, rng: np.random.Generator) -> Bool[np.ndarray, "n 12"]:
-    """k uniform over `CARDINALITIES`, then uniform over the lead sets of that size, for each of n records."""
-    k = rng.choice(CARDINALITIES, n)
+def random_masks(
+    n: int, rng: np.random.Generator, cardinalities: Sequence[int] = CARDINALITIES
+) -> Bool[np.ndarray, "n 12"]:
+    """k uniform over the cardinalities, then uniform over the lead sets of that size, for each of n records."""
+    k = rng.choice(cardinalities, n)
     return rng.random((n, 12)).argsort(1).argsort(1) < k[:, None]
 
 

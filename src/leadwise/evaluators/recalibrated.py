@@ -1,12 +1,33 @@
-"""Another evaluator of the plan with a line fitted to each label's logit, which changes its calibration only."""
+"""Another evaluator with a line fitted to each label's logit, which changes its calibration and nothing else."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from leadwise.errors import PlanError
-from leadwise.evaluators.contract import Evaluator, Material, register_evaluator
+import numpy as np
+from jaxtyping import Bool, Float, Float64
+from scipy.special import expit, logit
+
+from leadwise.cohort.cohort import Records
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import (
+    Evaluator,
+    Material,
+    SavedEvaluator,
+    evaluator_name,
+    evaluator_sha256,
+    register_evaluator,
+)
 from leadwise.evaluators.logistic import LogisticEvaluator
+from leadwise.evaluators.masks import frozen_masks
+from leadwise.evaluators.scoring import score
+from leadwise.metrics import Labels, Probabilities, calibration_line
 from leadwise.registry import Settings
+from leadwise.store import check_tensors, read_facts, read_tensors, whole_file, write_tensors
+
+FORMAT = "leadwise recalibrated evaluator 1"
+_SMALLEST = 1e-15
+"""Probabilities nearer to 0 or 1 have a logit as if they were so far away."""
 
 
 class RecalibratedSettings(Settings):
@@ -22,21 +43,121 @@ class RecalibratedSettings(Settings):
 
 @register_evaluator("recalibrated")
 class Recalibrated:
-    """A logistic evaluator whose logit z of each label is replaced by a + s·z, fitted on the validation role."""
+    """An evaluator whose logit z of each label is replaced by a + s·z, fitted on the validation role."""
 
     Settings = RecalibratedSettings
-    reading = LogisticEvaluator.reading
 
     @classmethod
-    def make(cls, settings: RecalibratedSettings, material: Material) -> LogisticEvaluator:
+    def make(cls, settings: RecalibratedSettings, material: Material) -> SavedEvaluator:
         """The evaluator that the settings name, recalibrated."""
-        evaluator = material.evaluators[settings.of]
-        if not isinstance(evaluator, LogisticEvaluator):
-            key = f"'evaluators.{material.name}.of'"
-            raise PlanError(f"{key} is {settings.of}, but only logistic ones can be recalibrated.")
-        return evaluator.recalibrated(material.validation, material.name)
+        return recalibrate(material.evaluators[settings.of], material.validation, material.name)
 
     @classmethod
-    def load(cls, path: Path, _evaluators: Mapping[str, Evaluator]) -> LogisticEvaluator:
-        """Read the file, which is one of a logistic evaluator: a line in its logit leaves it one."""
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator]) -> SavedEvaluator:
+        """Read what was saved; a logistic evaluator stays one."""
+        if read_facts(path).get("format") == FORMAT:
+            return RecalibratedEvaluator.load(path, evaluators)
         return LogisticEvaluator.load(path)
+
+
+class RecalibratedEvaluator:
+    """An evaluator that answers σ(a_c + s_c · logit p_c) where its source answers p_c, for each label c."""
+
+    def __init__(
+        self,
+        source: Evaluator,
+        name: str,
+        intercepts: Float64[np.ndarray, " l"],
+        slopes: Float64[np.ndarray, " l"],
+    ) -> None:
+        self.source, self.name, self.intercepts, self.slopes = source, name, intercepts, slopes
+        self.sampling_rate, self.length = getattr(source, "sampling_rate", None), getattr(source, "length", None)
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Those of the source, and the intercepts' and slopes'."""
+        return self.source.labels
+
+    @property
+    def sha256(self) -> str:
+        """Hash of everything that decides its answers."""
+        digest = hashlib.sha256(str(evaluator_sha256(self.source)).encode())
+        for line in (self.intercepts, self.slopes):
+            digest.update(np.ascontiguousarray(line, "<f8").tobytes())
+        return digest.hexdigest()
+
+    def probabilities(
+        self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
+    ) -> Float64[np.ndarray, "n l"]:
+        """Probabilities from waveforms in mV."""
+        return self.derive(np.asarray(self.source.probabilities(signals, masks)))
+
+    def derive(self, probabilities: Float[np.ndarray, "*many l"]) -> Float64[np.ndarray, "*many l"]:
+        """Its own probabilities, where these are the source's."""
+        z = logit(np.clip(probabilities.astype(np.float64), _SMALLEST, 1 - _SMALLEST))
+        return np.asarray(expit(self.intercepts + self.slopes * z))
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file, the source's name and hash included."""
+        source = {"name": evaluator_name(self.source), "sha256": evaluator_sha256(self.source)}
+        facts = {"kind": "recalibrated", "name": self.name, "labels": list(self.labels), "source": source}
+        write_tensors(path, {"intercepts": self.intercepts, "slopes": self.slopes}, FORMAT, facts)
+
+    @classmethod
+    def load(cls, path: Path, evaluators: Mapping[str, Evaluator]) -> "RecalibratedEvaluator":
+        """Read what `save` wrote, around the same source, which is found by name."""
+        tensors, facts = read_tensors(path, FORMAT)
+        with whole_file(path, "recalibrated evaluator"):
+            name, digest, labels = facts["source"]["name"], facts["source"]["sha256"], facts["labels"]
+            if name not in evaluators:
+                raise InputError(
+                    f"{path} needs '{name}', which is not here; there are {', '.join(evaluators) or 'none'}."
+                )
+            source = evaluators[name]
+            if evaluator_sha256(source) != digest or list(source.labels) != labels:
+                raise InputError(f"{path} was made of another evaluator '{name}' than this one; make it again.")
+            check_tensors(tensors, dict.fromkeys(("intercepts", "slopes"), ("<f8", (len(labels),))))
+            return cls(source, facts["name"], tensors["intercepts"], tensors["slopes"])
+
+    def __repr__(self) -> str:
+        return f"<RecalibratedEvaluator {self.name}: of {evaluator_name(self.source)}>"
+
+
+def recalibrate(evaluator: Evaluator, records: Records, name: str) -> SavedEvaluator:
+    """The evaluator with each label's logit z replaced by a + s·z, fitted on ``records`` under the frozen masks."""
+    intercepts, slopes = calibration_line(*answers(evaluator, records))
+    for column in np.flatnonzero(~np.isfinite(intercepts + slopes)):
+        raise InputError(
+            f"{evaluator_name(evaluator)} cannot be recalibrated for {records.label_names[column]} on {records.name}: "
+            "no finite line fits its logits there; use a role with more records with and without the label."
+        )
+    return with_lines(evaluator, name, records, intercepts, slopes)
+
+
+def answers(evaluator: Evaluator, records: Records) -> tuple[Labels, Probabilities]:
+    """Labels of the records and the evaluator's probabilities under the frozen masks, which lines are fitted to.
+
+    Records that have none of the leads of their mask are left out.
+    """
+    masks = frozen_masks(len(records)) & records.available
+    readable = masks.any(axis=1)
+    kept = records.select(readable)
+    return kept.labels, score(evaluator, kept, masks[readable])
+
+
+def with_lines(
+    source: Evaluator,
+    name: str,
+    records: Records,
+    intercepts: Float64[np.ndarray, " l"],
+    slopes: Float64[np.ndarray, " l"],
+) -> SavedEvaluator:
+    """The source with lines, given in the order of the labels of ``records``, in its logits.
+
+    A logistic evaluator takes them into its weights, so that its searches stay as fast as they are.
+    """
+    order = [list(records.label_names).index(label) for label in source.labels]
+    a, s = intercepts[order], slopes[order]
+    if isinstance(source, LogisticEvaluator):
+        return source.with_lines(name, a, s)
+    return RecalibratedEvaluator(source, name, a, s)

@@ -52,7 +52,8 @@ class Scorer:
     An engine may read some pairs together and those that are left over in another way, which differs in the last bits.
     With ``whole`` nothing is left over, so that an answer does not depend on what was asked with it, or is known. A
     scorer with a ``source`` of that kind takes from it all but what is left over of a question: it answers to the bit
-    as one without a source, whatever others have asked the source before.
+    as one without a source, whatever others have asked the source before. The source scores the same evaluator, one of
+    the same weights, or the one that this evaluator derives its answers from.
     """
 
     def __init__(
@@ -78,7 +79,10 @@ class Scorer:
         self.readings = 0
         """Number of pairs of record and mask that the evaluator has read."""
         self._source = source
+        self._derives = source is not None and getattr(evaluator, "source", None) is source.evaluator
         self._prepared: Any = _prepared(evaluator, records) if source is None else source._prepared
+        if self._derives:
+            self._prepared = _Derived(evaluator, self._prepared)
         self._together = getattr(self._prepared, "together", 1) if whole else 1
 
     def masks(self, masks: Bool[np.ndarray, "*many n 12"]) -> Float64[np.ndarray, "*many n l"]:
@@ -106,11 +110,20 @@ class Scorer:
         asked = distinct[new]
         # what makes whole batches comes from the source, where there is one
         whole = 0 if self._source is None else len(asked) // self._source._together * self._source._together
-        taken = [] if self._source is None else [self._source._answer(asked[:whole])]
+        taken = [] if self._source is None else [self._derived(self._source._answer(asked[:whole]))]
         answer[new] = np.concatenate([*taken, self._read(asked[whole:])])
         if self._remember and new.any():
             self._keep(asked, answer[new])
         return answer
+
+    def _derived(self, answer: Float64[np.ndarray, "m l"]) -> Float64[np.ndarray, "m l"]:
+        """What this evaluator answers where the source's answers, in the cohort's order of labels, are these."""
+        if not self._derives:
+            return answer
+        theirs = np.empty_like(answer)
+        theirs[:, self._columns] = answer
+        said: Any = self.evaluator
+        return np.asarray(said.derive(theirs))[:, self._columns]
 
     @property
     def remembered(self) -> tuple[Int[np.ndarray, " m"], Bool[np.ndarray, "m 12"], Float64[np.ndarray, "m l"]]:
@@ -197,19 +210,44 @@ class Scorers:
         """The scorer of an evaluator, made when it is first asked for."""
         name = evaluator_name(evaluator)
         if name not in self._made:
+            source = self._source(evaluator)
             weights = (evaluator_sha256(evaluator) or "")[:16]  # a directory may outlive an evaluator of this name
             place = self.memory and self.memory / f"{name}-{weights}-{self.records.labels_sha256[:16]}.readings"
-            self._made[name] = Scorer(evaluator, self.records, True, place, self.whole)
+            memory = place if source is None else None  # the source keeps what is read
+            self._made[name] = Scorer(evaluator, self.records, True, memory, self.whole, source)
         if self._made[name].evaluator is not evaluator:
             raise InputError(f"Two evaluators are called '{name}'; give each a name of its own.")
         return self._made[name]
 
+    def _source(self, evaluator: Evaluator) -> Scorer | None:
+        """The scorer that an evaluator's answers can be had from: of what it derives them from, or of its weights."""
+        if hasattr(evaluator, "derive"):
+            derived: Any = evaluator
+            return self.of(derived.source)
+        weights = evaluator_sha256(evaluator)
+        alike = (each for each in self._made.values() if weights and evaluator_sha256(each.evaluator) == weights)
+        return next(alike, None)
+
 
 def _prepared(evaluator: Evaluator, records: Records) -> Any:
     """The evaluator prepared for these records: by itself, where it is for their sampling rate."""
+    if hasattr(evaluator, "derive"):
+        derived: Any = evaluator
+        return _Derived(evaluator, _prepared(derived.source, records))
     prepare = getattr(evaluator, "prepare", None)
     fits = (getattr(evaluator, "sampling_rate", None) or records.sampling_rate) == records.sampling_rate
     return prepare(records.unlabelled) if prepare and fits else _FromSignals(evaluator, records)
+
+
+class _Derived:
+    """An evaluator that derives its answers from those of another, which is prepared already."""
+
+    def __init__(self, evaluator: Any, source: Any) -> None:
+        who = f"Evaluator {evaluator_name(evaluator.source)}"
+        self.probabilities = lambda *asked: evaluator.derive(as_array(source.probabilities(*asked), who))
+        self.batch, self.together = getattr(source, "batch", BATCH), getattr(source, "together", 1)
+        if hasattr(source, "subsets"):
+            self.subsets = lambda masks: evaluator.derive(as_array(source.subsets(masks), who))
 
 
 class _FromSignals:

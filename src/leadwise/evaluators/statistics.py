@@ -15,10 +15,12 @@ With samples x_1 … x_T of one lead in mV, mean m, deviations d_t = x_t − m, 
 | largest step | f · max of the absolute x_t − x_(t−1) | the steepest slope of the QRS: slow in bundle branch block |
 | crossing rate | f · share of steps that cross m | how often the trace changes sides: heart rate, flutter, noise |
 
-A lead without variation has skewness and kurtosis 0.
+A lead without variation has skewness and kurtosis 0. Two more follow from these, for evaluators that want them: peak to
+peak, max x − min x, and root mean square, √(m² + σ²).
 """
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -32,6 +34,12 @@ STATISTICS = (
     *("mean", "deviation", "minimum", "maximum", "median"),
     *("skewness", "kurtosis", "mean step", "largest step", "crossing rate"),
 )
+
+FURTHER = {
+    "peak to peak": lambda x: x["maximum"] - x["minimum"],
+    "root mean square": lambda x: np.hypot(x["mean"], x["deviation"]),
+}
+"""Statistics that follow from the ten."""
 
 VERSION = 1
 """Bump it whenever the same signals would give other statistics."""
@@ -54,6 +62,14 @@ def lead_statistics(records: Records) -> Float64[np.ndarray, "n 12 10"]:
     if absent.any():
         statistics[absent] = compute_statistics(records.select(absent))
     return statistics
+
+
+def select_statistics(
+    statistics: Float64[np.ndarray, "n 12 10"], names: Sequence[str]
+) -> Float64[np.ndarray, "n 12 s"]:
+    """The statistics of these names, from the ten."""
+    ten = {name: statistics[..., column] for column, name in enumerate(STATISTICS)}
+    return np.stack([ten[name] if name in ten else FURTHER[name](ten) for name in names], axis=2)
 
 
 def lead_moments(

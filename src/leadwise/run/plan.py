@@ -86,6 +86,8 @@ class PolicyPlan(Entry):
     """Kind and settings of a policy."""
 
     registry = POLICIES
+    first_lead: str | None = None
+    """Its first lead, or the evaluator whose best single lead it is; by default that of the plan."""
 
 
 class Plan(Part):
@@ -152,6 +154,10 @@ class Plan(Part):
         """The evaluator whose best single lead policies begin with; None where the plan names the lead."""
         return None if self.first_lead in LEADS else self.first_lead or next(iter(self.evaluators))
 
+    def first_lead_for(self, policy: str) -> str | None:
+        """The lead that a policy begins with, or the evaluator whose best single lead it begins with."""
+        return self.policies[policy].first_lead or self.first_lead or self.first_lead_of
+
     @property
     def makes_cohort(self) -> bool:
         """True if its recordings are made, and not found in a directory."""
@@ -181,9 +187,17 @@ class Plan(Part):
         for table, named in (("evaluators", self.evaluators), ("policies", self.policies)):
             for name, entry in named.items():
                 self._check_known(f"{table}.{name}", entry.settings.evaluators, entry.settings.policies)
+        for name, each in self.evaluators.items():
+            of = each.settings.candidate[0] if each.settings.candidate else None
+            if of is not None and not hasattr(self.evaluators[of].settings, "seeds"):
+                raise PlanError(f"'evaluators.{name}.of' is '{of}', which is not trained with seeds; name one that is.")
         self._check_circles()
         if self.first_lead_of is not None:
-            self._check_first_lead(self.first_lead_of)
+            begin = [name for name, each in self.policies.items() if each.settings.evaluators and not each.first_lead]
+            self._check_first_lead("first_lead", self.first_lead_of, begin)
+        for name, policy in self.policies.items():
+            if policy.first_lead is not None and policy.first_lead not in LEADS:
+                self._check_first_lead(f"policies.{name}.first_lead", policy.first_lead, [name])
         told = set[tuple[str, ...]]()
         for number, family in enumerate(self.interactions, 1):
             where = f"interactions.{number}"
@@ -261,17 +275,17 @@ class Plan(Part):
                     seen.add(each)
                     found += needs[each]
 
-    def _check_first_lead(self, name: str) -> None:
+    def _check_first_lead(self, where: str, name: str, policies: list[str]) -> None:
+        """Raise unless the policies can begin with the best single lead of an evaluator."""
         if name not in self.evaluators:
             raise PlanError(
-                f"'first_lead' is '{_short(name)}', which is neither a lead nor an evaluator of the plan; "
+                f"'{where}' is '{_short(name)}', which is neither a lead nor an evaluator of the plan; "
                 f"{right_one(name, [*LEADS, *self.evaluators])}"
             )
-        begins = [name for name, each in self.policies.items() if each.settings.evaluators]
-        if begins and 1 not in self.evaluators[name].references:
+        if policies and 1 not in self.evaluators[name].references:
             raise PlanError(
                 f"Policies begin with the best single lead of the evaluator '{name}', which is not searched; add 1 to "
-                f"'evaluators.{name}.references', or name a lead as 'first_lead'."
+                f"'evaluators.{name}.references', or name a lead as '{where}'."
             )
 
     def _check_pair_of_evaluators(self, where: str, evaluator: str, baseline: str) -> None:

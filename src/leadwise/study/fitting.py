@@ -18,10 +18,11 @@ from leadwise.analysis.splits import split_frame
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
 from leadwise.errors import InputError, PlanError, right_one
-from leadwise.evaluators.contract import EVALUATORS, SavedEvaluator
+from leadwise.evaluators.contract import EVALUATORS, Evaluator, SavedEvaluator
 from leadwise.evaluators.contract import Material as EvaluatorMaterial
 from leadwise.evaluators.masked_resnet.evaluator import shipped_networks
 from leadwise.evaluators.masks import CARDINALITIES
+from leadwise.evaluators.table import TableEvaluator, as_read
 from leadwise.leads import LEADS, LeadSet
 from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
@@ -33,11 +34,14 @@ from leadwise.run.parts import Parts
 from leadwise.run.plan import Plan
 from leadwise.run.stage import Work
 from leadwise.run.stage_names import CENSUS, DEVELOPMENT, evaluator_stage, masks_stage, policy_stage, search_stage
+from leadwise.search_ledger import answers_of_search
 from leadwise.store import read_tensors, write_tensors
 from leadwise.study.graph import seeds
 
 MASKS_FORMAT = "leadwise training allocations 1"
 IDENTITY = "cohort.json"
+ANSWERS = "answers.safetensors"
+"""Answers of an evaluator to every lead set of a search, if it reads one after the other."""
 HISTORY = "history.jsonl"
 """Account of a training's epochs, if it leaves one in its scratch directory."""
 
@@ -68,7 +72,10 @@ def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
     if entry.settings.policies:
         tensors, _ = read_tensors(work.inputs[masks_stage(name)] / "masks.safetensors", MASKS_FORMAT)
         allocations = {policy: tensors[policy].astype(bool) for policy in entry.settings.policies}
-    made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
+    if entry.settings.candidate is None:
+        made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
+    else:
+        made_from = {entry.settings.candidate[0]: _candidate(work, *entry.settings.candidate)}
     material = EvaluatorMaterial(name, cohort["train"], cohort["validation"], made_from, allocations, work.scratch)
     _make_evaluator(entry.kind, settings, material).save(_file(work.out, name))
     if (work.scratch / HISTORY).exists():
@@ -116,8 +123,7 @@ def choose_seed(work: Work, name: str) -> None:
     plan, selection, rows = work.study.plan, work.study.cohort["selection"], []
     candidates: dict[int, SavedEvaluator] = {}
     for seed in seeds(plan, name):
-        file = _file(work.inputs[evaluator_stage(name, seed)], name)
-        candidates[seed] = evaluator = Parts(plan, _evaluator_files(work) | {name: file}, {}).evaluator(name)
+        candidates[seed] = evaluator = _candidate(work, name, seed)
         facts: dict[str, Any] = getattr(evaluator, "facts", {})
         known = {"evaluator": name, "seed": seed, "epoch": facts.get("epoch", 0), "metric": "nll"}
         if "nll" in facts:
@@ -129,11 +135,27 @@ def choose_seed(work: Work, name: str) -> None:
     candidates[chosen].save(_file(work.out, name))
 
 
+def _candidate(work: Work, name: str, seed: int) -> SavedEvaluator:
+    """The candidate for an evaluator that was trained with this seed."""
+    file = _file(work.inputs[evaluator_stage(name, seed)], name)
+    return Parts(work.study.plan, _evaluator_files(work) | {name: file}, {}).evaluator(name)
+
+
 def search(work: Work, name: str, k: int) -> None:
-    """The fixed references of an evaluator at one budget."""
-    evaluator = _parts(work).evaluator(name)
-    found = search_references(evaluator, work.study.cohort["selection"], [k], work.scratch / "search.jsonl")
-    found.save(work.out / f"{name}.csv")
+    """The fixed references of an evaluator at one budget; what it was asked about is kept if it takes its time."""
+    evaluator, selection = reader_of_search(work, name, k), work.study.cohort["selection"]
+    ledger, answers = work.scratch / "search.jsonl", work.scratch / "search.logits"
+    search_references(evaluator, selection, [k], ledger, answers).save(work.out / f"{name}.csv")
+    table = answers_of_search(evaluator, selection, ledger, answers)
+    if table is not None:
+        table.save(work.out / ANSWERS)
+
+
+def reader_of_search(work: Work, name: str, k: int) -> Evaluator:
+    """The evaluator, which answers from what searches at this budget have kept, as far as the stage needs them."""
+    searches = [search_stage(each, k) for each in (name, *work.study.plan.evaluators[name].settings.evaluators)]
+    tables = [work.inputs[stage] / ANSWERS for stage in searches if stage in work.inputs]
+    return as_read(_parts(work).evaluator(name), [TableEvaluator.load(file) for file in tables if file.exists()])
 
 
 def choose_masks(work: Work, name: str) -> None:
@@ -160,7 +182,7 @@ def fit_policy(work: Work, name: str) -> None:
         train=cohort["train"],
         validation=cohort["validation"],
         budgets=plan.budgets,
-        ranking=_first_lead_ranking(work),
+        ranking=_first_lead_ranking(work, name),
         evaluators={other: parts.evaluator(other) for other in entry.settings.evaluators},
         policies={other: parts.policy(other) for other in entry.settings.policies},
         patterns=_patterns(cohort) if CENSUS in work.inputs else None,
@@ -177,15 +199,15 @@ def _patterns(cohort: Cohort) -> Bool[np.ndarray, "p 12"]:
     return np.unique(np.vstack(roles), axis=0)
 
 
-def _first_lead_ranking(work: Work) -> list[str]:
-    """All leads: the one that the plan names before the others, or from the best single lead of its evaluator on."""
-    plan = work.study.plan
-    if plan.first_lead_of is None:
-        return [plan.first_lead, *(lead for lead in LEADS if lead != plan.first_lead)]
-    place = work.inputs.get(search_stage(plan.first_lead_of, 1))
+def _first_lead_ranking(work: Work, policy: str) -> list[str]:
+    """Leads in the order in which a policy would begin with them."""
+    first = work.study.plan.first_lead_for(policy)
+    if first in LEADS:
+        return [first, *(lead for lead in LEADS if lead != first)]
+    place = work.inputs.get(search_stage(first, 1))
     if place is None:
         return list(LEADS)  # for a policy that is made from no evaluator
-    searched = References.load(place / f"{plan.first_lead_of}.csv")
+    searched = References.load(place / f"{first}.csv")
     ranking = [LeadSet(int(bits)).names[0] for bits in searched.ranking("nll", 1)["bits"]]
     return ranking + [lead for lead in LEADS if lead not in ranking]  # those that some record lacks come last
 

@@ -43,7 +43,7 @@ def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = N
         *(_policy(plan, name, sizes) for name in plan.policies),
         _development(plan, sizes),
     ]
-    candidates = {evaluator_stage(name, seed) for name in plan.evaluators for seed in seeds(plan, name)}
+    candidates = {evaluator_stage(name, seed) for name in plan.evaluators for seed in trained_seeds(plan, name)}
     needs = tuple(stage.name for stage in made if stage.name not in candidates and not stage.name.startswith("masks/"))
     return [*made, Stage(FREEZE, _fitting("freeze"), needs, plan.model_dump(mode="json"))]
 
@@ -51,6 +51,12 @@ def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = N
 def seeds(plan: Plan, name: str) -> list[int]:
     """Seeds of which the selection role picks one; none where an evaluator has no such setting."""
     return list(getattr(plan.evaluators[name].settings, "seeds", []))
+
+
+def trained_seeds(plan: Plan, name: str) -> list[int]:
+    """All seeds that an evaluator is trained with: those to choose from, and those that others of the plan are."""
+    others = [each.settings.candidate for each in plan.evaluators.values()]
+    return list(dict.fromkeys([*seeds(plan, name), *(seed for of, seed in filter(None, others) if of == name)]))
 
 
 def _fitting(what: str, *arguments: object) -> Later:
@@ -74,7 +80,7 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
         made.append(Stage(masks_stage(name), _fitting("choose_masks", name), ("role:train", *chosen_by)))
         needs = (*needs, masks_stage(name))
     version, cost = _version(entry), entry.settings.cost(sizes)
-    for seed in seeds(plan, name):
+    for seed in trained_seeds(plan, name):
         said = entry.as_said() | {"seeds": [seed]}
         make = _fitting("fit_evaluator", name, seed)
         made.append(Stage(evaluator_stage(name, seed), make, needs, said, version, cost))
@@ -83,11 +89,16 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
         # whatever a candidate is loaded with
         others = [need for need in needs if need.startswith("evaluator/")]
         needs, cost = (SELECTION, *candidates, *others), {f"read {name}": sizes["selection"] * len(candidates)}
+    if entry.settings.candidate is not None:
+        of, seed = entry.settings.candidate
+        needs = (evaluator_stage(of, seed), *_parts(plan, plan.evaluators[of].settings.evaluators))
     make = _fitting("choose_seed" if seeds(plan, name) else "fit_evaluator", name)
     made.append(Stage(final, make, needs, entry.as_said(), version, cost))
     for k in entry.references:
         cost = {f"read {name}": comb(len(LEADS), k) * sizes["selection"]}
-        needs = (SELECTION, *_parts(plan, [name]))
+        # what was read in the search of an evaluator that this one follows from, or may equal, is not read again
+        others = [search_stage(of, k) for of in entry.settings.evaluators if k in plan.evaluators[of].references]
+        needs = (SELECTION, *_parts(plan, [name]), *others)
         made.append(Stage(search_stage(name, k), _fitting("search", name, k), needs, {"k": k}, cost=cost))
     return made
 
@@ -95,11 +106,12 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
 def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
     entry = plan.policies[name]
     needs = (*FIT, *_parts(plan, entry.settings.evaluators, entry.settings.policies))
-    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": plan.first_lead}
+    first = plan.first_lead_for(name)
+    settings = entry.as_said() | {"budgets": plan.budgets, "first_lead": first}
     if entry.settings.needs_patterns:
         needs = (*needs, CENSUS)
-    if entry.settings.evaluators and plan.first_lead_of is not None:
-        needs = (*needs, search_stage(plan.first_lead_of, 1))
+    if entry.settings.evaluators and first in plan.evaluators:
+        needs = (*needs, search_stage(first, 1))
     cost = entry.settings.cost(sizes)
     return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, _version(entry), cost)
 
