@@ -37,9 +37,9 @@ def _differences(story: Story, policy: str, evaluator: str) -> dict[str, dict[in
     facts = {"role": story.role, "policy": policy, "evaluator": evaluator, "metric": story.primary.metric}
     rows = story.find.rows("controls", **facts)
     found: dict[str, dict[int, Found]] = {}
-    for row in rows.itertuples():
-        if pd.isna(row.leads) or row.leads == "":  # else it is one set for all, which begins as the policy does
-            found.setdefault(str(row.versus), {})[int(row.k)] = Found(row.value, row.lo, row.hi)
+    for row in rows.to_dict("records"):
+        if pd.isna(row["leads"]) or not row["leads"]:  # else it is one set for all, which begins as the policy does
+            found.setdefault(row["versus"], {})[row["k"]] = Found(row["value"], row["lo"], row["hi"])
     return found
 
 
