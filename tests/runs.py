@@ -48,6 +48,17 @@ widths = [4, 4, 8, 8]
 references = [1, 2]
 recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
 
+[evaluators.strong-recalibrated]
+kind = "recalibrated"
+of = "strong"
+references = [1, 2]
+
+[evaluators.strong-2]
+kind = "seed"
+of = "strong"
+seed = 2
+references = [2]
+
 [evaluators.mask-robust]
 kind = "masked-resnet"
 seeds = [1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadwise.cohort.identity import _FINGERPRINTS, _SIZES, Identity
-from leadwise.cohort.ptbxl import MARK, read_ptbxl
+from leadwise.cohort.ptbxl import MARK, read_identity, read_ptbxl
 from leadwise.errors import CohortError
 
 MODEL = "leadwise's dipole model 1, 120 records, seed 3"
@@ -48,6 +48,24 @@ def test_only_the_published_content_is_ptbxl(folds: set[int], marked: bool, data
 def test_an_identity_comes_back_from_json(tree: Path) -> None:
     identity = read_ptbxl(tree).identity
     assert Identity.read(json.loads(json.dumps(identity.facts))) == identity
+
+
+def test_an_identity_is_read_from_the_records_and_not_from_the_cache(tree: Path, tmp_path: Path) -> None:
+    """A recording that is changed in place leaves no trace in the key of the cache."""
+    identity = read_identity(tree)
+    assert not (tmp_path / "cache").exists(), "nothing is kept"
+    assert read_ptbxl(tree).identity == identity
+    file = next((tree / "records100").rglob("*.hea"))
+    words = file.read_text().split()
+    samples = np.fromfile(file.with_suffix(".dat"), "<i2").reshape(-1, 12)
+    samples[7, 3] += 1
+    samples.tofile(file.with_suffix(".dat"))
+    with pytest.raises(CohortError, match=r"checksum or first value of lead AVR differs"):
+        read_identity(tree)
+    checksum = words[4 + 9 * 3 + 6]
+    file.write_text(file.read_text().replace(f" {checksum} ", f" {int(checksum) + 1} ", 1))
+    assert read_ptbxl(tree).identity == identity
+    assert read_identity(tree).differs_from(identity)
 
 
 def test_two_cohorts_differ_where_kind_or_a_common_fold_does(tree: Path) -> None:

@@ -376,6 +376,13 @@ def test_changed_recordings_of_a_synthetic_run_are_named(run: Path) -> None:
     assert verify(run) == []
 
 
+def test_verifying_leaves_nothing_behind(run: Path, tmp_path: Path) -> None:
+    before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
+    assert verify(run) == []
+    assert {file: file.stat().st_mtime_ns for file in run.rglob("*")} == before
+    assert not (tmp_path / "cache").exists()
+
+
 def test_a_head_that_was_kept_elsewhere(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page prints a head that stands for all receipts but its own; another ledger does not have it."""
     receipts = read_receipts(run / "ledger.jsonl")

@@ -1,5 +1,7 @@
 """The command line: one file a verb."""
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -15,6 +17,9 @@ def main() -> None:
         from leadwise.errors import LeadwiseError, LeadwiseWarning, one_line
         from leadwise.store import error_number
 
+    # what is imported is never garbage, nor is it worth while to look for any before the process ends
+    gc.freeze()
+    atexit.register(gc.freeze)
     warnings.simplefilter("ignore")  # what libraries say to their own developers
     warnings.simplefilter("always", LeadwiseWarning)
     warnings.showwarning = lambda message, *_: print(f"leadwise: warning: {message}", file=sys.stderr)

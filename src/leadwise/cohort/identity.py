@@ -99,13 +99,14 @@ def fingerprint(label_names: Sequence[str], arrays: Mapping[str, np.ndarray], ro
 def fold_fingerprints(label_names: Sequence[str], arrays: Mapping[str, np.ndarray]) -> dict[int, str]:
     """`fingerprint` of the records of each fold that is there."""
     folds = arrays["folds"]
-    return {fold: fingerprint(label_names, arrays, np.flatnonzero(folds == fold)) for fold in np.unique(folds).tolist()}
+    present = sorted(set(folds.tolist()))  # np.unique would import numpy.ma first
+    return {fold: fingerprint(label_names, arrays, np.flatnonzero(folds == fold)) for fold in present}
 
 
 def fold_sizes(patients: Int[np.ndarray, " n"], folds: Int[np.ndarray, " n"]) -> dict[int, tuple[int, int]]:
     """Number of records and of patients of each fold that is there."""
-    of_fold = {fold: patients[folds == fold] for fold in np.unique(folds).tolist()}
-    return {fold: (len(those), len(np.unique(those))) for fold, those in of_fold.items()}
+    of_fold = {fold: patients[folds == fold].tolist() for fold in sorted(set(folds.tolist()))}
+    return {fold: (len(those), len(set(those))) for fold, those in of_fold.items()}
 
 
 def ptbxl_version(sizes: Mapping[int, tuple[int, int]]) -> str | None:

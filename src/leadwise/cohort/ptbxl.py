@@ -17,6 +17,7 @@ from jaxtyping import Int16
 from leadwise.cohort.cache import Arrays, Chunk, Facts, cache_homes, keep, open_entry, write_entry
 from leadwise.cohort.cohort import ARRAYS, QUALITY_FLAGS, TOLD, Cohort, table_sha256
 from leadwise.cohort.contract import register_cohort
+from leadwise.cohort.identity import Identity, fold_sizes
 from leadwise.cohort.roles import FOLDS, PTBXL_ROLES, Roles
 from leadwise.cohort.waveforms import read_waveforms
 from leadwise.errors import CohortError, LeadwiseWarning, one_line
@@ -55,11 +56,7 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
     places = () if anew else ((home / key, open_entry(home / key)) for home in homes)
     entry, kept = next(((place, found) for place, found in places if found), (None, None))
     if kept is None:
-        table, facts, paths = _read_table(tree)
-
-        def write(draft: Path) -> None:
-            write_entry(draft, table, facts, len(paths), _signals(tree, paths))
-
+        write = _writer(tree)
         home = keep(homes, key, write, anew=anew)
         entry = home / key if home else None
         kept = open_entry(entry) if entry else _without_cache(write)
@@ -78,6 +75,15 @@ def read_ptbxl(directory: str | Path, roles: Roles = PTBXL_ROLES, *, anew: bool 
         as_read=facts["fingerprints"],
         table_as_read=table_sha256(arrays["ids"], arrays["patients"], arrays["folds"]),
     )
+
+
+def read_identity(directory: str | Path) -> Identity:
+    """The identity of a tree, from every record as it lies there now; the cache is neither asked nor written."""
+    kept = _without_cache(_writer(_Tree.find(Path(directory))))
+    if kept is None:
+        raise CohortError(f"The recordings of {directory} vanished while they were read; run the command again.")
+    arrays, facts = kept
+    return Identity.of(fold_sizes(arrays["patients"], arrays["folds"]), facts["fingerprints"], facts["generator"])
 
 
 @register_cohort("ptbxl")
@@ -126,6 +132,12 @@ class _Tree:
         marked = file_sha256(mark) if (mark := self.root / MARK).exists() else None
         sources = [READER_VERSION, file_sha256(self.database), file_sha256(self.statements), marked, times]
         return sha256(json.dumps(sources).encode()).hexdigest()[:32]
+
+
+def _writer(tree: _Tree) -> Callable[[Path], None]:
+    """What writes a cohort to a directory as the cache keeps it; the tables are read already."""
+    table, facts, paths = _read_table(tree)
+    return lambda draft: write_entry(draft, table, facts, len(paths), _signals(tree, paths))
 
 
 def _without_cache(write: Callable[[Path], None]) -> tuple[Arrays, Facts] | None:

@@ -157,15 +157,16 @@ def _read_plain(records: Sequence[Path], headers: Sequence[_Header]) -> Int16[np
     for index, record in enumerate(records):
         with _explained(f"{record}.dat"), open(f"{record}.dat", "rb", buffering=0) as file:
             file.readinto(buffer[index * size : (index + 1) * size])
-    sums = samples.sum(axis=1, dtype=np.int64) & 0xFFFF
+    microvolts = np.ascontiguousarray(samples.transpose(0, 2, 1), dtype=np.int16)
+    sums = microvolts.view(np.uint16).sum(axis=2, dtype=np.uint16)  # modulo 2^16, as a checksum is
     wrong = sums != np.array([header.checksums for header in headers])
-    wrong |= samples[:, 0] != np.array([header.first_values for header in headers])
+    wrong |= microvolts[:, :, 0] != np.array([header.first_values for header in headers])
     for row, column in np.argwhere(wrong):
         _complain_of_content(records[row], headers[row].leads[column])
     if any(header.leads != _CANONICAL for header in headers):
         order = np.array([[header.leads.index(lead) for lead in _CANONICAL] for header in headers])
-        samples = np.take_along_axis(samples, order[:, None, :], axis=2)
-    return np.ascontiguousarray(samples.transpose(0, 2, 1), dtype=np.int16)
+        microvolts = np.take_along_axis(microvolts, order[:, :, None], axis=1)
+    return microvolts
 
 
 def _read_header_by_wfdb(record: Path) -> _Header:
@@ -214,9 +215,10 @@ def _read_by_wfdb(record: Path, header: _Header) -> Int16[np.ndarray, "12 t"]:
 def _interpolate_missing(microvolts: Int16[np.ndarray, "n 12 t"]) -> Int[np.ndarray, "n 12"]:
     """Fill missing samples in place, linearly between their neighbours (0 if a lead has none); return their counts."""
     gaps = microvolts == MISSING
-    missing = gaps.sum(axis=2)
-    for record, lead in np.argwhere(missing):
+    missing = np.zeros(gaps.shape[:2], int)
+    for record, lead in np.argwhere(gaps.any(axis=2)):
         signal, gap = microvolts[record, lead], gaps[record, lead]
+        missing[record, lead] = gap.sum()
         present = np.flatnonzero(~gap)
         signal[gap] = np.rint(np.interp(np.flatnonzero(gap), present, signal[present])) if len(present) else 0
     return missing

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.contract import COHORTS
 from leadwise.cohort.identity import Identity
-from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.cohort.ptbxl import read_identity
 from leadwise.errors import InputError, LeadwiseError, one_line
 from leadwise.run.bundle import CONTENTS, Bundle
 from leadwise.run.directory import RunDirectory
@@ -147,29 +146,29 @@ def _places(directory: Path) -> Iterator[Path]:
 
 def _recording_problems(directory: RunDirectory, history: History) -> Iterator[str]:
     """Recordings that a run made itself are those that it read, which a receipt names by their fingerprints."""
-    read: dict[Path, Callable[[], Cohort]] = {}
+    identity_of: dict[Path, Callable[[], Identity]] = {}
     said = [each.cohort for each in history.cohorts]
     for place in directory.path.glob("cohort-*"):
         left = [each.name.startswith(".") for each in place.iterdir()] if place.is_dir() else []
         if not (left and all(left)):  # which is what a kill leaves
-            read[place] = partial(read_ptbxl, place, anew=True)
+            identity_of[place] = partial(read_identity, place)
     if said and directory.plan.exists() and not history.taken_over:
         try:
             plan = read_plan(directory.plan)
         except LeadwiseError as error:
             yield str(error)
             return
-        place = directory.made_cohort(plan)
-        if plan.makes_cohort and not (place / "ptbxl_database.csv").exists():
+        made = directory.made_cohort(plan)
+        if plan.makes_cohort and not (made / "ptbxl_database.csv").exists():
             kind = COHORTS.find(plan.cohort.kind)  # another's recordings may lie there in another layout
-            read[place] = partial(kind.read, plan.cohort.settings, place, plan.cohort_roles())
-    for place in sorted(read):
+            identity_of[made] = lambda: kind.read(plan.cohort.settings, made, plan.cohort_roles()).identity
+    for place in sorted(identity_of):
         try:
-            found: Identity = read[place]().identity
+            identity = identity_of[place]()
         except LeadwiseError as error:
             yield str(error)
             continue
-        if found.facts not in said:
+        if identity.facts not in said:
             yield f"{place} does not hold the recordings that a receipt says were read; they were changed."
 
 
