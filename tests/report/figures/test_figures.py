@@ -28,6 +28,7 @@ from leadwise.report.figures.interactions import plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
 from leadwise.run.plan import Plan, read_plan
+from leadwise.run.plan_parts import PolicyPair
 
 BUDGETS = (2, 3, 4, 6, 8)
 CELL = ["policy", "k", "metric"]
@@ -258,18 +259,25 @@ def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
     assert "headroom" in axes["(e)"].get_title(loc="left")
 
 
-def test_figure_1_grows_with_its_policies(results: dict[str, pd.DataFrame], plan: Plan) -> None:
-    """No set stands in another's line, however many policies a study has."""
-    names = [f"mga-trained-elsewhere-{number}" for number in range(20)]
-    many = plan.model_copy(update={"policies": dict.fromkeys(names, plan.policies["mga"])})
+@pytest.mark.parametrize("compared", [(), (3, 8), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)])
+def test_figure_1_grows_with_its_policies(
+    results: dict[str, pd.DataFrame], plan: Plan, compared: tuple[int, ...]
+) -> None:
+    """No set stands in another's line, however many policies a study has; of many it shows those of its pairs."""
+    names = [f"mga-trained-elsewhere-{number}" for number in range(20 if compared else 12)]
+    pairs = [PolicyPair(policies=[names[0], names[other]], evaluators=["strong"]) for other in compared]
+    family = plan.interactions[0].model_copy(update={"policies": names[:2]})
+    study = {"policies": dict.fromkeys(names, plan.policies["mga"]), "pairs": pairs, "interactions": [family]}
+    many = plan.model_copy(update=study)
+    shown = [names[number] for number in (0, 1, *compared)] if compared else names
     sets = pd.concat([results["modal_sets"].assign(policy=name) for name in names])
     (first,) = [each for each in compositions() if each.name == "figure1"]
     figure = first.compose(Shown(results | {"modal_sets": sets}, many))
     figure.draw_without_rendering()
     (ax,) = [ax for ax in figure.axes if ax.get_title(loc="left").startswith("(c)")]
-    assert len(ax.get_yticklabels()) == 20
+    assert [label.get_text().replace("\n", "") for label in ax.get_yticklabels()] == shown
     line = SMALL / 72 * figure.dpi
-    assert ax.bbox.height > 2 * 20 * line
+    assert ax.bbox.height > 2 * len(shown) * line
     boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
     assert all(above.y0 > below.y1 for above, below in pairwise(boxes))
 
