@@ -29,9 +29,11 @@ from leadwise.evaluators.masked_resnet.evaluator import shipped_evaluator as shi
 from leadwise.evaluators.masked_resnet.recipe import Recipe as Recipe
 from leadwise.evaluators.masked_resnet.training import train_network as train_network
 from leadwise.evaluators.onnx import export_onnx as export_onnx
+from leadwise.evaluators.recalibrated import recalibrate as recalibrate
 from leadwise.evaluators.saved import load_evaluator as load_evaluator
 from leadwise.evaluators.scoring import score as score
 from leadwise.evaluators.scoring import score_subsets as score_subsets
+from leadwise.evaluators.temperature import fit_temperature as fit_temperature
 from leadwise.leads import CLINICAL_SETS as CLINICAL_SETS
 from leadwise.leads import LEADS as LEADS
 from leadwise.leads import LeadSet as LeadSet

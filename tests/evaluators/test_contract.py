@@ -104,7 +104,8 @@ def test_every_registered_evaluator_has_a_case() -> None:
 def made(cohort: Cohort, controlled: LogisticEvaluator) -> dict[str, Any]:
     """One evaluator of each kind."""
     sources = {"controlled": controlled, "plain": Good()}
-    material = {"train": cohort["train"], "validation": cohort["validation"], "evaluators": sources}
+    material: dict[str, Any] = {"train": cohort["train"], "validation": cohort["validation"], "evaluators": sources}
+    material["candidate"] = controlled
     kinds = {name: EVALUATORS.find(name) for name in REGISTERED}
     return {
         name: kind.make(kind.Settings(**REGISTERED[name]), Material(f"my-{name}", **material))
@@ -141,7 +142,7 @@ def test_what_is_made_from_the_same_is_the_same(
         pytest.skip("a training is repeated to the bit in its own tests")
     kind = EVALUATORS.find(name)
     sources: dict[str, Any] = {"controlled": controlled, "plain": Good()}
-    material = Material("other", cohort["train"], cohort["validation"], sources)
+    material = Material("other", cohort["train"], cohort["validation"], sources, controlled)
     again = kind.make(kind.Settings(**REGISTERED[name]), material)
     assert (again.name, again.sha256) == ("other", made[name].sha256)
 

@@ -37,8 +37,8 @@ def test_what_it_remembers(policy: CCGA, train: Records) -> None:
     scorer = Scorer(Reader("first"), train)
     states = random_states(train, ranking, 800, (2, 4), np.random.default_rng([0, 2]))
     np.testing.assert_array_equal(policy.sizes_, states.masks.sum(axis=1))
-    np.testing.assert_allclose(policy.logits_, logits(scorer.pairs(states.positions, states.masks)))
-    np.testing.assert_array_equal(policy.gains_, candidate_gains(scorer, states))
+    np.testing.assert_allclose(policy.logits_, logits(scorer.pairs(states.positions, states.masks)), rtol=1e-6)
+    np.testing.assert_array_equal(policy.gains_, candidate_gains(scorer, states).astype(np.float16))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -55,7 +55,7 @@ def test_scores_are_mean_gains_of_the_nearest_states(policy: CCGA, size: int) ->
         distance = ((policy.logits_[same_size] - state) ** 2).sum(axis=1)
         nearest = same_size[distance.argsort()[:25]]
         for lead in range(12):
-            gains = [gain for gain in policy.gains_[nearest, lead] if not np.isnan(gain)]
+            gains = [gain for gain in policy.gains_[nearest, lead].astype(float) if not np.isnan(gain)]
             if gains:
                 assert scores[row, lead] == pytest.approx(np.mean(gains), abs=1e-12)
             else:
@@ -113,7 +113,9 @@ def test_more_leads_than_it_was_meant_for(policy: CCGA) -> None:
     seen = seen_by(policy, records, mask)
     state, three = logits(seen.probabilities)[0], np.flatnonzero(policy.sizes_ == 3)
     nearest = three[((policy.logits_[three] - state) ** 2).sum(axis=1).argsort()[:25]]
-    np.testing.assert_allclose(policy.scores(seen)[0, 0], np.nanmean(policy.gains_[nearest, 0]), atol=1e-12)
+    np.testing.assert_allclose(
+        policy.scores(seen)[0, 0], np.nanmean(policy.gains_[nearest, 0].astype(float)), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("neighbours", [1, 10_000])
@@ -124,7 +126,7 @@ def test_few_and_many_neighbours(train: Records, neighbours: int) -> None:
     if neighbours == 1:
         assert len(set(second)) > 4  # one state decides, and they differ
     else:
-        means = np.nanmean(np.delete(policy.gains_, 8, axis=1), axis=0)
+        means = np.nanmean(np.delete(policy.gains_.astype(float), 8, axis=1), axis=0)
         assert set(second) == {np.delete(np.arange(12), 8)[means.argmax()]}  # all states decide, for everyone
 
 

@@ -61,6 +61,8 @@ class Material:
     validation: Records
     evaluators: Mapping[str, Evaluator] = field(default_factory=dict)
     """Those that its settings name."""
+    candidate: "SavedEvaluator | None" = None
+    """The one that its settings name as a ``candidate``."""
     allocations: Mapping[str, Bool[np.ndarray, "budgets n 12"]] = field(default_factory=dict)
     """Choices of the policies that its settings name, for the train role, as masks."""
     directory: Path | None = None

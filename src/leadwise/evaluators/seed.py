@@ -1,11 +1,25 @@
 """One network of an evaluator that is trained with several seeds, by itself, whether it was chosen or not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 
-from leadwise.evaluators.contract import Evaluator, Material, SavedEvaluator, register_evaluator
+import numpy as np
+from jaxtyping import Bool, Float
+
+from leadwise.errors import InputError
+from leadwise.evaluators.contract import (
+    Evaluator,
+    Material,
+    SavedEvaluator,
+    evaluator_name,
+    evaluator_sha256,
+    register_evaluator,
+)
 from leadwise.registry import Seed, Settings
+from leadwise.store import read_facts, whole_file, write_tensors
+
+FORMAT = "leadwise chosen seed 1"
 
 
 class SeedSettings(Settings):
@@ -33,14 +47,61 @@ class OneSeed:
 
     @classmethod
     def make(cls, settings: SeedSettings, material: Material) -> SavedEvaluator:
-        """The candidate with this seed, which is in the material in place of the one that was chosen."""
-        candidate: SavedEvaluator = copy(material.evaluators[settings.of])  # type: ignore[assignment]
-        candidate.name = material.name
-        return candidate
+        """The candidate with this seed; where it is the one that was chosen, its weights are not kept twice."""
+        chosen, candidate = material.evaluators[settings.of], material.candidate
+        assert candidate is not None  # the settings name one
+        if evaluator_sha256(candidate) == evaluator_sha256(chosen):
+            return ChosenSeed(chosen, material.name)
+        renamed: SavedEvaluator = copy(candidate)
+        renamed.name = material.name
+        return renamed
 
     @classmethod
     def load(cls, path: Path, evaluators: Mapping[str, Evaluator]) -> SavedEvaluator:
-        """Read what the candidate saved."""
+        """Read what was saved."""
         from leadwise.evaluators.saved import load_evaluator
 
-        return load_evaluator(path, evaluators)
+        facts = read_facts(path)
+        if facts.get("format") != FORMAT:
+            return load_evaluator(path, evaluators)
+        with whole_file(path, "chosen seed"):
+            of = facts["of"]["name"]
+            if of not in evaluators or evaluator_sha256(evaluators[of]) != facts["of"]["sha256"]:
+                raise InputError(f"{path} needs the evaluator '{of}' that it was made of; make it again.")
+            return ChosenSeed(evaluators[of], facts["name"])
+
+
+class ChosenSeed:
+    """The chosen evaluator under another name: its answers are those of its ``source``."""
+
+    def __init__(self, source: Evaluator, name: str) -> None:
+        self.source, self.name = source, name
+        self.sampling_rate, self.length = getattr(source, "sampling_rate", None), getattr(source, "length", None)
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Those of the source."""
+        return self.source.labels
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the source's weights."""
+        return str(evaluator_sha256(self.source))
+
+    def probabilities(
+        self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
+    ) -> Float[np.ndarray, "n l"]:
+        """Probabilities from waveforms in mV."""
+        return self.source.probabilities(signals, masks)
+
+    def derive(self, probabilities: Float[np.ndarray, "*many l"]) -> Float[np.ndarray, "*many l"]:
+        """The source's own."""
+        return probabilities
+
+    def save(self, path: Path) -> None:
+        """Write a file without weights, which names the source."""
+        source = {"name": evaluator_name(self.source), "sha256": self.sha256}
+        write_tensors(path, {}, FORMAT, {"kind": "seed", "name": self.name, "of": source})
+
+    def __repr__(self) -> str:
+        return f"<ChosenSeed {self.name}: {self.source!r}>"

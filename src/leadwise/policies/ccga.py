@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Float, Float64, Int
 
 from leadwise.cohort.cohort import Records
 from leadwise.cohort.roles import SCORED
@@ -14,7 +14,7 @@ from leadwise.evaluators.contract import Evaluator
 from leadwise.evaluators.scoring import Scorers
 from leadwise.leads import lead_index
 from leadwise.policies.contract import register_policy
-from leadwise.policies.learned import BUDGETS, FORMAT, READINGS, StatesPolicy, StatesSettings
+from leadwise.policies.learned import BUDGETS, FORMAT, READINGS, StatesPolicy, StatesSettings, kept_type
 from leadwise.policies.observation import Observation
 from leadwise.policies.state_network import logits
 from leadwise.policies.states import candidate_gains, random_states
@@ -82,7 +82,8 @@ class CCGA(StatesPolicy):
         states = random_states(train, ranking, self.states, self.budgets, rng)
         seen = scorer.pairs(states.positions, states.masks)
         gains = candidate_gains(scorers.of(self.target), states)
-        self._remember(logits(seen), states.masks.sum(axis=1), gains)
+        # as they are kept: 45 bytes a state instead of 144, which decide the same neighbours
+        self._remember(logits(seen).astype("<f4"), states.masks.sum(axis=1).astype("<i1"), gains.astype("<f2"))
         return self
 
     def scores(self, observation: Observation) -> Float64[np.ndarray, "n 12"]:
@@ -103,8 +104,9 @@ class CCGA(StatesPolicy):
         write_tensors(path, tensors, FORMAT, facts)
 
     def _restore(self, tensors: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        seen = ("<f8", ("states", len(self.state_evaluator.labels)))
-        due = {"logits": seen, "sizes": ("<i8", ("states",)), "gains": ("<f8", ("states", 12))}
+        types = {"logits": ("<f4", "<f8"), "sizes": ("<i1", "<i8"), "gains": ("<f2", "<f8")}
+        shapes = {"logits": ("states", len(self.state_evaluator.labels)), "sizes": ("states",), "gains": ("states", 12)}
+        due = {name: (kept_type(tensors, name, *types[name]), shape) for name, shape in shapes.items()}
         check_tensors(tensors, due, undefined=["gains"])
         sizes = tensors["sizes"]
         if not len(sizes) or sizes.min() < 1 or sizes.max() > 11:
@@ -115,13 +117,14 @@ class CCGA(StatesPolicy):
         self._remember(tensors["logits"], sizes, tensors["gains"])
 
     def _remember(
-        self, logits: Float64[np.ndarray, "m l"], sizes: Int[np.ndarray, " m"], gains: Float64[np.ndarray, "m 12"]
+        self, logits: Float[np.ndarray, "m l"], sizes: Int[np.ndarray, " m"], gains: Float[np.ndarray, "m 12"]
     ) -> None:
         from scipy.spatial import KDTree
 
         self.logits_, self.sizes_, self.gains_ = logits, sizes, gains
         groups = {int(size): sizes == size for size in np.unique(sizes)}
-        self.trees_ = {size: (KDTree(logits[rows]), gains[rows]) for size, rows in groups.items()}
+        exact = gains.astype(np.float64)
+        self.trees_ = {size: (KDTree(logits[rows]), exact[rows]) for size, rows in groups.items()}
 
     def _mean_gains(self, size: int, logits: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n 12"]:
         # a budget beyond those that it was meant for is served by the nearest number of leads that it knows

@@ -275,7 +275,7 @@ class LearnedPolicy(StatesPolicy):
         network = self.network
         width = 12 * len(STATISTICS) + 12 + len(self.state_evaluator.labels) + (not self.budget_agnostic)
         own = {name: (tensor.dtype.str, tensor.shape) for name, tensor in self._tensors().items()}
-        check_tensors(tensors, network.tensors_due(width) | own)
+        check_tensors(tensors, network.tensors_due(width, kept_type(tensors, "0_weight", "<f2", "<f4")) | own)
         if not (isinstance(facts["unit"], int | float) and facts["unit"] > 0):
             raise ValueError(f"its unit is {facts['unit']}, where a number above zero is due")
         self.unit_, network.mean_, network.scale_ = facts["unit"], tensors["mean"], tensors["scale"]
@@ -364,6 +364,11 @@ def named(name: Any, known: Mapping[str, Found], path: Path) -> Found:
     if name not in known:
         raise InputError(f"{path} needs '{name}', which is not here; there are {', '.join(known) or 'none'}.")
     return known[name]
+
+
+def kept_type(tensors: Mapping[str, np.ndarray], name: str, now: str, before: str) -> str:
+    """The type that a tensor is due in: as it is written now, or as it was before policies were kept in short."""
+    return before if name in tensors and tensors[name].dtype == np.dtype(before) else now
 
 
 def read_policy(path: Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 
 from leadwise.evaluators.contract import Fitted
 from leadwise.evaluators.statistics import STATISTICS, lead_moments
@@ -24,7 +24,8 @@ WEIGHTS = tuple(f"{layer}_{what}" for layer in (0, 3, 6) for what in ("weight", 
 class StateNetwork(Fitted):
     """Two hidden layers over standardised statistics × mask, mask, logits of the current probabilities and the budget.
 
-    Trained in torch; asked in NumPy with float64, so that a choice does not depend on the company of other records.
+    Trained in torch, then rounded to half precision, in which it is kept; asked in NumPy with float64, so that a choice
+    does not depend on the company of other records.
 
     Both hidden layers are ``hidden`` wide. AdamW with a one-cycle learning rate trains them; the weights of the epoch
     with the lowest validation loss are kept.
@@ -43,19 +44,19 @@ class StateNetwork(Fitted):
         self.learning_rate, self.weight_decay, self.dropout = learning_rate, weight_decay, dropout
         self.mean_: Float64[np.ndarray, "12 10"]
         self.scale_: Float64[np.ndarray, "12 10"]
-        self.weights_: dict[str, Float32[np.ndarray, "..."]]
+        self.weights_: dict[str, Float[np.ndarray, "..."]]
 
     def standardise(self, statistics: Float64[np.ndarray, "n 12 10"], available: Bool[np.ndarray, "n 12"]) -> None:
         """Take mean and deviation of the training role's statistics, of each lead over the records that have it."""
         self.mean_, deviation = lead_moments(statistics, available)
         self.scale_ = np.maximum(deviation, 1e-9)
 
-    def tensors_due(self, width: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Type and shape of all that is kept of a trained network with so many inputs."""
+    def tensors_due(self, width: int, kept: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Type and shape of all tensors of a trained network with so many inputs and weights of the type ``kept``."""
         outputs = {"0": (self.hidden, width), "3": (self.hidden, self.hidden), "6": (12, self.hidden)}
         due: dict[str, tuple[str, tuple[int, ...]]] = dict.fromkeys(("mean", "scale"), ("<f8", (12, len(STATISTICS))))
-        due |= {f"{layer}_weight": ("<f4", shape) for layer, shape in outputs.items()}
-        return due | {f"{layer}_bias": ("<f4", shape[:1]) for layer, shape in outputs.items()}
+        due |= {f"{layer}_weight": (kept, shape) for layer, shape in outputs.items()}
+        return due | {f"{layer}_bias": (kept, shape[:1]) for layer, shape in outputs.items()}
 
     def inputs(
         self,
@@ -117,7 +118,7 @@ class StateNetwork(Fitted):
                     with torch.no_grad():
                         losses.append(float(loss(model(x_validation), y_validation)))
                     if losses[-1] == min(losses):
-                        best = {name: value.detach().numpy().copy() for name, value in model.state_dict().items()}
+                        best = {name: value.numpy().astype(np.float16) for name, value in model.state_dict().items()}
                     advance(1)
         self.weights_ = {name.replace(".", "_"): value for name, value in best.items()}
         return losses
@@ -126,7 +127,7 @@ class StateNetwork(Fitted):
         """One number for each lead."""
         for layer in ("0", "3", "6"):
             weight, bias = self.weights_[f"{layer}_weight"], self.weights_[f"{layer}_bias"]
-            inputs = inputs @ weight.astype(np.float64).T + bias
+            inputs = inputs @ weight.astype(np.float64).T + bias.astype(np.float64)
             if layer != "6":
                 inputs = np.maximum(inputs, 0)
         return inputs

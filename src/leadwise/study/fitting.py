@@ -72,11 +72,10 @@ def fit_evaluator(work: Work, name: str, seed: int | None = None) -> None:
     if entry.settings.policies:
         tensors, _ = read_tensors(work.inputs[masks_stage(name)] / "masks.safetensors", MASKS_FORMAT)
         allocations = {policy: tensors[policy].astype(bool) for policy in entry.settings.policies}
-    if entry.settings.candidate is None:
-        made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
-    else:
-        made_from = {entry.settings.candidate[0]: _candidate(work, *entry.settings.candidate)}
-    material = EvaluatorMaterial(name, cohort["train"], cohort["validation"], made_from, allocations, work.scratch)
+    made_from = {other: parts.evaluator(other) for other in entry.settings.evaluators}
+    candidate = None if entry.settings.candidate is None else _candidate(work, *entry.settings.candidate)
+    roles = cohort["train"], cohort["validation"]
+    material = EvaluatorMaterial(name, *roles, made_from, candidate, allocations, work.scratch)
     _make_evaluator(entry.kind, settings, material).save(_file(work.out, name))
     if (work.scratch / HISTORY).exists():
         rows = [json.loads(line) for line in (work.scratch / HISTORY).read_text().splitlines()]

@@ -91,7 +91,7 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
         needs, cost = (SELECTION, *candidates, *others), {f"read {name}": sizes["selection"] * len(candidates)}
     if entry.settings.candidate is not None:
         of, seed = entry.settings.candidate
-        needs = (evaluator_stage(of, seed), *_parts(plan, plan.evaluators[of].settings.evaluators))
+        needs = (evaluator_stage(of, seed), *_parts(plan, [of]))
     make = _fitting("choose_seed" if seeds(plan, name) else "fit_evaluator", name)
     made.append(Stage(final, make, needs, entry.as_said(), version, cost))
     for k in entry.references:
