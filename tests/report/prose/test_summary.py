@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from findings.paper import DEMAND, ROLES, Paper
 from leadwise.cohort.identity import Identity
 from leadwise.findings.claims import claims_frame
+from leadwise.report.names import spoken
 from leadwise.report.numbers import number
 from leadwise.report.prose.summary import Summary, summarise
 from leadwise.run.bundle import Bundle
@@ -446,6 +447,25 @@ def test_a_recalibrated_baseline_is_spoken_of(
     assert "recalibrated" not in text_of(plan, results)
 
 
+def test_policies_trained_on_another_baseline_are_spoken_of_as_such(plan: Plan, results: Results) -> None:
+    """Their interactions have the same evaluators as those of the headline's policy, and are told apart."""
+    both = with_baseline(results, "controlled-recalibrated", (0.004, -0.0014, 0.0096))
+    for name, column in (("contrasts", "evaluator"), ("interactions", "baseline_evaluator")):
+        own = both[name][(both[name][column] == "controlled-recalibrated") & (both[name]["policy"] == "mga")]
+        both[name] = pd.concat([both[name], own.assign(policy="mga-recalibrated")], ignore_index=True)
+    trained = (both["contrasts"]["policy"] == "mga-recalibrated").to_numpy()
+    both["contrasts"].loc[trained, ["delta", "lo", "hi"]] = (-0.02, -0.03, -0.01)
+    text = dict(summary_of(plan, both).findings)["Other evaluators in the place of the baseline"]
+    assert "D in the cell of the headline, 0.0040 [−0.0014, 0.0096], includes zero" in text
+    assert "in all, it lies above zero in all 30 cells." in text, "its own alone"
+    own = text.split("in all 30 cells. ")[1]
+    assert own.startswith(
+        "Under the recalibrated controlled evaluator, against its own references (exploratory), D of "
+    )
+    assert f"D of {spoken('mga-recalibrated')} lies below zero in all 15 cells; I from it to the strong eval" in own
+    assert own.endswith("lies above zero in all 15 cells.")
+
+
 def claimed(results: Results) -> Results:
     return results | {"claims": claims_frame(results, ROLES)}
 
@@ -579,7 +599,9 @@ def test_evaluators_are_those_of_the_plan(plan: Plan, results: Results) -> None:
     expected = text_of(plan, results)
     for old, name in new.items():
         expected = re.sub(rf"the {old} (evaluator|one)\b", f"evaluator {name}", expected)
-    assert text_of(renamed(new), theirs) == expected
+    theirs_planned = renamed(new)
+    first = theirs_planned.model_copy(update={"hypotheses": theirs_planned.hypotheses[: len(plan.hypotheses)]})
+    assert text_of(first, theirs) == expected
 
 
 def test_one_evaluator_and_one_policy_are_told_without_interactions(results: Results) -> None:
