@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Callable
 from importlib.resources import files
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,13 +23,14 @@ from leadwise.report.figures.choices import plot_first_lead, plot_headroom, plot
 from leadwise.report.figures.composition import Shown
 from leadwise.report.figures.contrasts import plot_paired_contrasts, plot_policy_contrasts
 from leadwise.report.figures.diagrams import plot_acquisition_loop, plot_transfer
+from leadwise.report.figures.drawing import SMALL
 from leadwise.report.figures.interactions import plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
 from leadwise.report.figures.transfer_matrix import plot_transfer_matrix
 from leadwise.report.figures.variance import plot_variance
 from leadwise.run.plan import Plan, read_plan
-from leadwise.run.plan_parts import Transfer
+from leadwise.run.plan_parts import PolicyPair, Transfer
 
 BUDGETS = (2, 3, 4, 6, 8)
 CELL = ["policy", "k", "metric"]
@@ -306,6 +307,29 @@ def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
     assert labels == ["ECG-on-Demand", "MGA", "CCGA"], "in the order of the plan, which has no other"
     assert "First lead of the oracle" in axes["(d)"].get_title(loc="left")
     assert "headroom" in axes["(e)"].get_title(loc="left")
+
+
+@pytest.mark.parametrize("compared", [(), (3, 8), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)])
+def test_figure_1_grows_with_its_policies(
+    results: dict[str, pd.DataFrame], plan: Plan, compared: tuple[int, ...]
+) -> None:
+    """No set stands in another's line, however many policies a study has; of many it shows those of its pairs."""
+    names = [f"mga-trained-elsewhere-{number}" for number in range(20 if compared else 12)]
+    pairs = [PolicyPair(policies=[names[0], names[other]], evaluators=["strong"]) for other in compared]
+    family = plan.interactions[0].model_copy(update={"policies": names[:2]})
+    study = {"policies": dict.fromkeys(names, plan.policies["mga"]), "pairs": pairs, "interactions": [family]}
+    many = plan.model_copy(update=study)
+    shown = [names[number] for number in (0, 1, *compared)] if compared else names
+    sets = pd.concat([results["modal_sets"].assign(policy=name) for name in names])
+    (first,) = [each for each in compositions() if each.name == "figure1"]
+    figure = first.compose(Shown(results | {"modal_sets": sets}, many))
+    figure.draw_without_rendering()
+    (ax,) = [ax for ax in figure.axes if ax.get_title(loc="left").startswith("(c)")]
+    assert [label.get_text().replace("\n", "") for label in ax.get_yticklabels()] == shown
+    line = SMALL / 72 * figure.dpi
+    assert ax.bbox.height > 2 * len(shown) * line
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert all(above.y0 > below.y1 for above, below in pairwise(boxes))
 
 
 def test_headroom_marks_the_oracle_as_not_deployable(results: dict[str, pd.DataFrame]) -> None:

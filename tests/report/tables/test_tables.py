@@ -77,7 +77,7 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
         "calibration-differences": roles * both * studied * 7,
         "calibration-labels": roles * both * studied * labels,
         "patient-effects": roles * both * studied * 11,
-        "patient-benefit": roles * both * (studied * 9 + 5),
+        "patient-benefit": roles * both * (studied * 12 + 5),
         "alignment": roles * policies * both,
         "lead-frequencies": roles * policies * budgets,
         "modal-sets": roles * policies * budgets,
