@@ -23,12 +23,15 @@ title = "tiny"
 budgets = [2, 4]
 first_lead = "controlled"
 cohort = {kind = "synthetic", records = 160, seed = 3}
-bootstrap = {replicates = 20}
+bootstrap = {replicates = 20, own_replicates = 40}
 
 [evaluators.controlled]
 kind = "logistic"
 repeats = 2
 references = [1, 2, 4]
+
+[evaluators.controlled.variants]
+controlled-1 = {seed = 1}
 
 [evaluators.controlled-unbalanced]
 kind = "logistic"
@@ -51,7 +54,7 @@ recipe = {epochs = 2, batch = 32, crop = 250, full_epochs = 1, norm_batches = 1}
 [evaluators.strong-recalibrated]
 kind = "recalibrated"
 of = "strong"
-references = [1, 2]
+references = [2]
 
 [evaluators.strong-2]
 kind = "seed"
@@ -81,6 +84,9 @@ states = 120
 hidden = 8
 epochs = 2
 batch = 64
+
+[policies.mga.variants]
+mga-1 = {seed = 1}
 
 [policies.ccga]
 kind = "ccga"
@@ -150,6 +156,14 @@ baseline = "controlled-unbalanced"
 policies = ["ecg-on-demand", "mga"]
 evaluator = "strong"
 baseline = "controlled-recalibrated"
+
+[[variance]]
+source = "draws of masks"
+stand_ins = {controlled = ["controlled", "controlled-1"]}
+
+[[variance]]
+source = "seeds of a policy"
+stand_ins = {mga = ["mga", "mga-1"]}
 
 [transfer]
 policies = ["mga", "strong-mga"]

@@ -69,6 +69,7 @@ from leadwise.report.figures.patients import plot_effect_quartiles as plot_effec
 from leadwise.report.figures.patients import plot_sorted_effects as plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability as plot_reliability
 from leadwise.report.figures.reliability import plot_reliability_labels as plot_reliability_labels
+from leadwise.report.figures.variance import plot_variance as plot_variance
 from leadwise.run.bundle import Bundle as Bundle
 from leadwise.run.contents import read_run as read_run
 from leadwise.run.plan import read_plan as read_plan

@@ -147,6 +147,14 @@ def test_quartiles(frame: pd.DataFrame, effects: PatientEffects, draws: np.ndarr
             benefit[inside].mean(),
             [float(benefit[rows].mean()) for rows in drawn],
         )
+    rates = [
+        [float(benefit[np.repeat(np.flatnonzero(quartile == q), draw[quartile == q])].mean()) for draw in draws]
+        for q in range(4)
+    ]
+    for q in range(3):
+        last, other = (benefit[quartile == each].mean() for each in (3, q))
+        differences = np.subtract(rates[3], rates[q]).tolist()
+        check(entry(frame, f"Q4 minus Q{q + 1} benefit rate"), last - other, differences)
 
 
 def test_spearman(frame: pd.DataFrame, effects: PatientEffects, draws: np.ndarray) -> None:

@@ -15,6 +15,7 @@ DEMAND = "ecg-on-demand"
 _TIDY = ["role", "policy", "versus", "evaluator", "reference_metric", "k", "statistic", "label"]
 _KEYS = {
     "splits": ["role"],
+    "resamples": ["role"],
     "contrasts": ["role", "policy", "evaluator", "reference_evaluator", "reference_metric", "k", "metric"],
     "interactions": ["role", "policy", "evaluator", "baseline_evaluator", "reference", "k", "metric"],
     "evaluators": ["evaluator"],
@@ -99,6 +100,9 @@ class Paper:
                 self.put("calibration", **tidy, **cells, value=-0.02, lo=-0.05, hi=-0.01)
         for label, count in {"no label": 30, "one label": 1500, "several labels": 412}.items():  # 1942 in all
             self.put("patients", **tidy, reference_metric="nll", statistic="patients", label=label, value=count)
+        for q in range(1, 4):
+            cells = {"reference_metric": "nll", "statistic": f"Q4 minus Q{q} benefit rate"}
+            self.put("patients", **tidy, **cells, value=-0.02, lo=-0.05, hi=-0.01)
         for role in ("validation", "selection"):
             self.put("seeds", evaluator="strong", role=role, metric="nll", chosen=False, seed=1, epoch=2, value=0.4)
             place = {"evaluator": "strong", "role": role, "metric": "nll", "chosen": True}
@@ -121,7 +125,8 @@ class Paper:
 
     def _add_bounds(self) -> None:
         """Intervals of single numbers, which the paper gives for differences only."""
-        for name in ("evaluator_quality", "calibration"):
+        for name in ("evaluator_quality", "calibration", "patients", "alignment"):
             for row in self.rows[name].values():
-                row.setdefault("lo", row["value"] - 0.001)
-                row.setdefault("hi", row["value"] + 0.001)
+                if row.get("statistic", "mean") not in ("patients", "range", "jaccard range"):
+                    row.setdefault("lo", row["value"] - 0.001)
+                    row.setdefault("hi", row["value"] + 0.001)

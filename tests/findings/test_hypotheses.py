@@ -10,7 +10,8 @@ import pytest
 
 from findings.paper import DEMAND, Paper
 from leadwise.findings.hypotheses import hypotheses_frame
-from leadwise.run.plan import Hypothesis, Plan, read_plan
+from leadwise.run.plan import Plan, read_plan
+from leadwise.run.plan_parts import PARTS, Hypothesis
 from leadwise.run.results import TABLES
 
 Results = dict[str, pd.DataFrame]
@@ -43,6 +44,8 @@ def of(frame: pd.DataFrame, number: int, role: str = "evaluation") -> Any:
 PRIMARY = {"role": "evaluation", "policy": DEMAND, "evaluator": "strong", "reference": "own", "k": 4, "metric": "nll"}
 SECONDARY = 5
 PAIRED = 9
+PUBLISHED = 9
+"""Number of hypotheses that the paper answers, the first ones."""
 
 
 def test_with_the_published_numbers_everything_expected_holds(plan: Plan, results: Results) -> None:
@@ -50,10 +53,14 @@ def test_with_the_published_numbers_everything_expected_holds(plan: Plan, result
     assert list(frame.columns) == list(TABLES["hypotheses"].columns)
     ours = frame[frame["role"] == "evaluation"]
     assert list(ours["number"]) == list(range(1, len(plan.hypotheses) + 1))
-    assert set(ours["verdict"]) == {"holds"}
-    assert list(ours["cells"]) == [1, 1, 1, 1, 30, 10, 10, 30, 2]
-    assert (ours["present"] == ours["cells"]).all()
-    assert (ours["holding"] == ours["cells"]).all()
+    published = ours["number"] <= PUBLISHED
+    assert list(ours["cells"][published]) == [1, 1, 1, 1, 30, 10, 10, 30, 2]
+    answered = ours[ours["present"] > 0]
+    assert answered["number"].isin(ours["number"][published]).sum() == PUBLISHED
+    assert set(answered["verdict"]) == {"holds"}
+    assert (answered["present"] == answered["cells"]).all()
+    assert (answered["holding"] == answered["cells"]).all()
+    assert set(ours["verdict"][ours["present"] == 0]) == {"not answerable"}, "the paper has no such evaluators"
 
 
 def test_only_a_single_cell_has_its_estimate_beside_it(plan: Plan, results: Results) -> None:
@@ -142,3 +149,53 @@ def test_common_references_are_asked_for(plan: Plan, results: Results) -> None:
     hypothesis = Hypothesis(level="post hoc", reference="controlled", expected="above zero", **facts)
     found = hypotheses_frame(plan.model_copy(update={"hypotheses": [hypothesis]}), common)
     assert of(found, 1)[-3:] == (0.009641, 0.001, 0.02)
+
+
+def with_hypothesis(plan: Plan, **facts: Any) -> Plan:
+    return plan.model_copy(update={"hypotheses": [Hypothesis(level="secondary", **facts)]})
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_parts_of_an_interaction_are_asked_for(plan: Plan, results: Results, part: str) -> None:
+    facts = {"role": "evaluation", "policy": DEMAND, "evaluator": "strong", "baseline_evaluator": "controlled", "k": 4}
+    rows = [
+        facts | {"metric": "nll", "statistic": statistic, "value": value, "lo": value - 0.01, "hi": value + 0.01}
+        for statistic, value in (("whole", 0.9), ("remaining", 0.2), ("removed", 0.3), ("share", 0.5))
+    ]
+    decomposed = results | {"decomposition": pd.DataFrame(rows)}
+    about = {"evaluator": "strong", "baseline": "controlled", "budgets": [4], "metrics": ["nll"], "policies": [DEMAND]}
+    asked = with_hypothesis(plan, quantity=part, expected="above zero", **about)
+    row = of(hypotheses_frame(asked, decomposed), 1)
+    assert row.verdict == "holds"
+    assert row[-3:] == pytest.approx({"remaining": (0.2, 0.19, 0.21), "removed": (0.3, 0.29, 0.31)}[part])
+    opposite = with_hypothesis(plan, quantity=part, expected="below zero", **about)
+    assert of(hypotheses_frame(opposite, decomposed), 1).verdict == "contradicted"
+    assert of(hypotheses_frame(asked, results), 1).verdict == "not answerable"
+
+
+@pytest.mark.parametrize(
+    ("said", "lo", "hi", "verdict"),
+    [
+        ("equivalent", -0.001, 0.0015, "holds"),
+        ("equivalent", 0.0001, 0.0015, "holds"),
+        ("worse", 0.0021, 0.005, "contradicted"),
+        ("better", -0.005, -0.0021, "contradicted"),
+        ("worse", 0.0019, 0.005, "inconclusive"),
+        ("better", -0.005, -0.0019, "inconclusive"),
+        ("not worse", -0.003, 0.001, "inconclusive"),
+        ("undecided", -0.003, 0.003, "inconclusive"),
+        ("undecided", np.nan, np.nan, "not answerable"),
+    ],
+)
+def test_equivalence_takes_the_margin(
+    plan: Plan, results: Results, said: str, lo: float, hi: float, verdict: str
+) -> None:
+    facts = {"role": "evaluation", "policy": "strong-mga", "evaluator": "strong", "k": 8, "metric": "nll"}
+    row = facts | {"reference_evaluator": "strong", "delta": (lo + hi) / 2, "lo": lo, "hi": hi}
+    tested = pd.DataFrame([row | {"margin": 0.002, "verdict": said}])
+    about = {"policies": ["strong-mga"], "evaluator": "strong", "budgets": [8], "metrics": ["nll"]}
+    asked = with_hypothesis(plan, quantity="contrast", expected="equivalent", **about)
+    assert of(hypotheses_frame(asked, results | {"equivalence": tested}), 1).verdict == verdict
+    others = tested.assign(reference_evaluator="controlled")
+    assert of(hypotheses_frame(asked, results | {"equivalence": others}), 1).verdict == "not answerable"
+    assert of(hypotheses_frame(asked, results), 1).verdict == "not answerable", "that zero is included is not enough"

@@ -24,9 +24,11 @@ from leadwise.analysis.readings import Readings
 from leadwise.findings.claims import claim_cells, claims_frame, read_claims
 from leadwise.findings.paper import published_frame, published_numbers
 from leadwise.findings.statements import QUANTITIES
+from leadwise.findings.verdicts import VERDICTS
 from leadwise.leads import LeadSet
 from leadwise.policies.allocation import Allocation
 from leadwise.references import search_references
+from leadwise.run.plan_parts import PARTS
 from leadwise.run.results import KEYS, TABLES
 
 Results = dict[str, pd.DataFrame]
@@ -85,7 +87,7 @@ def orientation(results: Results, claim: str, roles: Mapping[str, Any] = ROLES) 
 
 def test_every_published_number_has_one_row(published: pd.DataFrame) -> None:
     numbers = published_numbers()
-    assert len(published) == len(numbers) == 410
+    assert len(published) == len(numbers) == 412
     columns = ["table", "column", "quantity", "where", "published", "published_leads", "published_lo", "published_hi"]
     pd.testing.assert_frame_equal(published[columns], numbers[columns])
     assert (published["published"].notna() != published["published_leads"].notna()).all(), "a number or leads"
@@ -230,7 +232,7 @@ def cases_of_missing(results: Results) -> Iterator[Results]:
 def test_what_is_missing_never_raises(results: Results) -> None:
     for case in cases_of_missing(results):
         frame = published_frame(case, ROLES)
-        assert len(frame) == 410
+        assert len(frame) == 412
         assert frame["ours"].isna().any()
         assert set(claims_frame(case, ROLES)["verdict"]) <= {"holds", "inconclusive", "not answerable"}
 
@@ -265,8 +267,8 @@ def test_no_claim_is_contradicted_in_the_paper_itself(results: Results) -> None:
     assert tuple(frame.columns) == TABLES["claims"].columns
     assert frame["claim"].tolist() == [claim.text for claim in claims]
     assert frame["cells"].tolist() == [
-        *(15, 15, 20, 30, 20, 6, 4, 10, 1, 1, 30, 20, 30, 20, 3),
-        *(6, 3, 4, 4, 1, 2, 2, 2, 1, 4, 1, 5, 1, 1),
+        *(15, 15, 20, 30, 20, 6, 4, 10, 1, 1, 30, 20, 30, 40, 20, 3),
+        *(6, 3, 4, 4, 1, 2, 3, 2, 3, 2, 2, 2, 1, 2, 4, 1, 5, 1, 1, 8, 1),
     ]
     assert (frame["contradicted"] == 0).all()
     assert set(frame["claim"][frame["verdict"] == "inconclusive"]) == OPEN
@@ -274,7 +276,7 @@ def test_no_claim_is_contradicted_in_the_paper_itself(results: Results) -> None:
     assert (frame["holding"] == frame["cells"])[frame["verdict"] == "holds"].all()
     assert frame["orientation_role"].isna().all()
     assert frame["role"].tolist() == [{8: "evaluation", 9: "audit"}[claim.fold] for claim in claims]
-    assert {each.quantity for claim in claims for each in claim.statements} == set(QUANTITIES)
+    assert {each.quantity for claim in claims for each in claim.statements} == set(QUANTITIES) - {*PARTS}
 
 
 def test_cells_are_those_that_decide(results: Results) -> None:
@@ -333,6 +335,34 @@ SPANNING = {"lo": -0.1, "hi": 0.1}
         (
             *("no collapse of the probabilities", 2, "calibration"),
             *(CALIBRATION | {"statistic": "variance retention"}, {"value": 0.9, "lo": 0.8, "hi": 0.99}),
+        ),
+        (
+            *("patients with the most uncertainty benefit least often", 3, "patients"),
+            *({"statistic": "Q4 minus Q2 benefit rate"}, ABOVE),
+        ),
+        (
+            *("patients with one diagnosis gain and those with several lose", 2, "patients"),
+            *({"statistic": "mean", "label": "several labels"}, BELOW),
+        ),
+        (
+            *("patients with NORM gain and those without lose", 2, "patients"),
+            *({"statistic": "mean", "label": "NORM positive"}, ABOVE),
+        ),
+        (
+            *("lower probability loss and lower ECE than the ECE-matched set", 3, "calibration"),
+            *(CALIBRATION | {"statistic": "nll", "policy": DEMAND}, {"value": 0.8, "lo": 0.7, "hi": 0.9}),
+        ),
+        (
+            *("Strong-MGA narrows MGA's gap in Brier", 2, "paired"),
+            *({"role": "evaluation", "policy_a": "strong-mga", "k": 4, "metric": "brier"}, ABOVE),
+        ),
+        (
+            *("Strong-MGA narrows MGA's gap in Brier", 2, "contrasts"),
+            *(AT | {"policy": "mga", "evaluator": "strong", "metric": "brier"}, BELOW),
+        ),
+        (
+            *("all NLL interactions of the third figure lie above zero", 40, "interactions"),
+            *(AT | {"evaluator": "mask-robust", "reference": "controlled"}, BELOW),
         ),
         (
             *("the strong evaluator is better with all leads", 1, "evaluator_quality"),
@@ -402,6 +432,45 @@ def test_what_could_not_be_otherwise_is_trivial(results: Results) -> None:
     assert verdict(sealed, ALIKE)[-1] == "trivial"
 
 
+def test_a_lead_that_comes_first_is_in_every_set(results: Results) -> None:
+    claim, facts = "aVR stands in every adaptive set", {"statistic": "lead frequency", "label": "aVR"}
+    assert verdict(results, claim)[1:] == (1, 1, 0, "holds")
+    assert verdict(changed(results, "alignment", facts, value=0.999), claim)[1:] == (1, 0, 1, "contradicted")
+    assert verdict(beginning_with(results, "aVR II V1 V5"), claim)[-1] == "trivial"
+    assert verdict(beginning_with(results, "aVR II V1 V5", "II aVR V1 V5"), claim)[-1] == "holds"
+
+
+def test_one_lead_more_often_than_another_takes_both_intervals(results: Results) -> None:
+    claim, facts = "I II V1 and V6 are chosen more often than III and V2", {"statistic": "lead frequency"}
+    assert verdict(changed(results, "alignment", facts | {"label": "V6"}, lo=0.27, hi=0.34), claim)[1:] == (
+        *(8, 7, 0),
+        "inconclusive",
+    ), "it overlaps with that of III"
+    rare = changed(results, "alignment", facts | {"label": "V6"}, value=0.1, lo=0.09, hi=0.11)
+    assert verdict(rare, claim)[1:] == (8, 6, 2, "contradicted")
+
+
+@pytest.mark.parametrize("expected", VERDICTS)
+def test_each_verdict_has_a_case(results: Results, expected: str) -> None:
+    """One claim in words, put to results that differ in what decides it, and in nothing else."""
+    primary = "primary: the interaction lies above zero"
+    cases = {
+        "holds": (results, primary),
+        "contradicted": (changed(results, "interactions", AT | OWN, interaction=-0.2, lo=-0.3, hi=-0.1), primary),
+        "inconclusive": (changed(results, "interactions", AT | OWN, **SPANNING), primary),
+        "trivial": (
+            changed(
+                beginning_with(results, "aVR II V1 V5"),
+                *("references", {"evaluator": "strong", "metric": "nll", "k": 4}),
+                leads="II III V1 V5",
+            ),
+            ALIKE,
+        ),
+        "not answerable": (dropped(results, "interactions", AT | OWN), primary),
+    }
+    assert verdict(*cases[expected])[-1] == expected
+
+
 def test_a_missing_cell_leaves_a_claim_unanswered_unless_another_contradicts_it(results: Results) -> None:
     claim = "all interactions lie above zero"
     partial = dropped(results, "interactions", AT | OWN)
@@ -447,6 +516,18 @@ def test_a_plan_without_the_fold_cannot_answer(results: Results) -> None:
     claim = "primary: the interaction lies above zero"
     assert verdict(results, claim, roles) == ("evaluation", 0, 0, 0, "not answerable")
     assert orientation(results, claim, roles) == ("audit", 1, 1, 0)
+
+
+def test_a_role_with_more_folds_than_a_statement_is_about_does_not_answer_it(results: Results) -> None:
+    """Neither as the same patients nor as others, since some are the same."""
+    both = {"audit": [8, 9], "train": ROLES["train"]}
+    numbers = published_frame(results, both)
+    assert numbers["ours"][numbers["fold"].isin([8, 9])].isna().all()
+    assert numbers["orientation"].isna().all()
+    assert numbers["z"].isna().all()
+    claims = claims_frame(results, both)
+    assert set(claims["verdict"]) == {"not answerable"}
+    assert claims["orientation_role"].isna().all()
 
 
 def test_the_documents_have_the_verdicts_of_today() -> None:
@@ -535,16 +616,16 @@ def analysed() -> Results:
 
 
 def test_the_analysis_calls_things_as_they_are_looked_up(analysed: Results) -> None:
-    """With the audit role in place of both published ones, all of budget four is found, but for what is named."""
-    frame = published_frame(analysed, {"audit": [8, 9]})
+    """With the audit role in place of each published one, all of budget four is found, but for what is named."""
+    frames = [published_frame(analysed, {"audit": [fold]}).query("fold == @fold or fold.isna()") for fold in (8, 9)]
+    frame = pd.concat(frames)
     missing = frame["quantity"][frame["ours"].isna() & frame["ours_leads"].isna() & frame["k"].eq(4)]
     ends = {f"{which} patient delta nll, k=4, fold 9" for which in ("smallest", "largest")}
     assert set(missing) <= ends | {"share of mga's nll gap closed by strong-mga, k=4, fold 8"}
 
 
 def test_the_analysis_decides_the_claims_of_its_budget(analysed: Results) -> None:
-    roles = {"audit": [8, 9]}
     of_budget = [claim for claim in read_claims() if {k for each in claim.statements for k in each.budgets} == {4}]
     needed = {claim.text: len({p[:3] + p[5:] for each in claim.statements for p in each.places}) for claim in of_budget}
-    cells = claims_frame(analysed, roles).set_index("claim")["cells"]
-    assert cells[list(needed)].to_dict() == needed
+    cells = {fold: claims_frame(analysed, {"audit": [fold]}).set_index("claim")["cells"] for fold in (8, 9)}
+    assert {claim.text: cells[claim.fold][claim.text] for claim in of_budget} == needed

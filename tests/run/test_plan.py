@@ -162,6 +162,13 @@ def test_who_only_stands_in_for_others(tmp_path: Path) -> None:
     assert read_plan(plan_with(tmp_path / "plan.toml", changes | read)).stand_ins == {"greedy-1"}
 
 
+def test_a_hypothesis_may_be_about_parts_of_an_interaction_and_about_equivalence(tmp_path: Path) -> None:
+    about = {"decompositions": [DECOMPOSED], f"{HYPOTHESIS}/quantity": "removed"}
+    assert read_plan(plan_with(tmp_path / "parts.toml", about)).hypotheses[0].quantity == "removed"
+    equivalent = CONTRAST | {f"{HYPOTHESIS}/expected": "equivalent"}
+    assert read_plan(plan_with(tmp_path / "margin.toml", equivalent)).hypotheses[0].expected == "equivalent"
+
+
 @pytest.mark.parametrize(("said", "of"), [("V2", None), ("net", "net"), (REMOVE, "light")])
 def test_where_policies_begin(tmp_path: Path, said: Any, of: str | None) -> None:
     changes = {"first_lead": said, "evaluators/net/references": [1, 4]}
@@ -180,6 +187,9 @@ EVALUATORS_KNOWN = "there are light, lines, net, bare."
 POLICIES_KNOWN = "there are greedy, other, same, any."
 NO_NAME = "is no name: take up to 80 letters, digits, '-', '_' and '.', and neither 'own' nor 'reference'."
 HYPOTHESIS = "hypotheses/1"
+CONTRAST = {f"{HYPOTHESIS}/quantity": "contrast", f"{HYPOTHESIS}/baseline": REMOVE}
+DECOMPOSED = {"policies": ["any", "greedy"], "evaluator": "net", "baseline": "light"}
+DECOMPOSED |= {"recalibrated_evaluator": "net", "recalibrated_baseline": "lines"}
 WRONG: list[tuple[dict[str, Any], str]] = [
     # keys
     ({"rolls": {"train": [1]}}, "'rolls' is not part of a plan; did you mean 'roles'?"),
@@ -387,7 +397,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({f"{HYPOTHESIS}/level": REMOVE}, "'hypotheses.1.level' is missing; add it."),
     ({f"{HYPOTHESIS}/level": "primery"}, "'hypotheses.1.level' is 'primery'; did you mean 'primary'?"),
-    ({f"{HYPOTHESIS}/quantity": "D"}, "'hypotheses.1.quantity' is 'D'; there are interaction, contrast, paired."),
+    (
+        {f"{HYPOTHESIS}/quantity": "D"},
+        "'hypotheses.1.quantity' is 'D'; there are interaction, contrast, paired, removed, remaining.",
+    ),
     ({f"{HYPOTHESIS}/policies": ["gredy"]}, "'hypotheses.1' names the policy 'gredy'; did you mean 'greedy'?"),
     ({f"{HYPOTHESIS}/policies": ["oracle"]}, f"'hypotheses.1' names the policy 'oracle'; {POLICIES_KNOWN}"),
     ({f"{HYPOTHESIS}/policies": "any"}, "'hypotheses.1.policies' is 'any'; it should be a list."),
@@ -411,11 +424,41 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({f"{HYPOTHESIS}/budgets": [0]}, "'hypotheses.1.budgets.1' is 0: it should be greater than or equal to 1."),
     (
         {f"{HYPOTHESIS}/baseline": REMOVE},
-        "'hypotheses.1.baseline' belongs to an interaction, to no other quantity; name the evaluator to compare with.",
+        "'hypotheses.1.baseline' belongs to an interaction and its parts, to no other quantity; name the evaluator to "
+        "compare with.",
     ),
     (
         {f"{HYPOTHESIS}/quantity": "contrast"},
-        "'hypotheses.1.baseline' belongs to an interaction, to no other quantity; leave it out.",
+        "'hypotheses.1.baseline' belongs to an interaction and its parts, to no other quantity; leave it out.",
+    ),
+    *(
+        (
+            {f"{HYPOTHESIS}/quantity": quantity, **changes},
+            "'hypotheses.1' is about a part of an interaction, so 'decompositions' has to name its evaluator, its "
+            f"baseline and its policies, and 'reference' is 'own'; {remedy}.",
+        )
+        for quantity, changes, remedy in [
+            ("removed", {}, "add greedy there"),
+            ("remaining", {"decompositions": [DECOMPOSED | {"policies": ["other"]}]}, "add greedy there"),
+            ("removed", {"decompositions": [DECOMPOSED | {"evaluator": "lines"}]}, "add greedy there"),
+            (
+                "remaining",
+                {"decompositions": [DECOMPOSED], f"{HYPOTHESIS}/reference": "light"},
+                "leave 'reference' out",
+            ),
+        ]
+    ),
+    *(
+        (
+            {f"{HYPOTHESIS}/expected": "equivalent"} | changes,
+            "'hypotheses.1.expected' is 'equivalent', but the margin is one of contrasts in nll against own "
+            "references; expect 'above zero' or 'below zero'.",
+        )
+        for changes in [
+            {},
+            CONTRAST | {f"{HYPOTHESIS}/metrics": ["nll", "ece"]},
+            CONTRAST | {f"{HYPOTHESIS}/reference": "light"},
+        ]
     ),
     *(
         (

@@ -302,6 +302,8 @@ OTHER_NAMES = {
     "strong-mga": "p-of-b",
     "controlled-recalibrated": "a-with-lines",
     "controlled-unbalanced": "a-unweighted",
+    "strong-recalibrated": "b-with-lines",
+    "strong-2": "b-again",
     "mask-robust": "c",
     "controlled": "a",
     "strong": "b",

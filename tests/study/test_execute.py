@@ -457,15 +457,16 @@ for point in [*points, None]:
 def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     """In the order of the stages: a moment of each, and the middle of what takes long."""
     rng = random.Random(seed)
-    training, scorer = (
+    training, scorer, search = (
         "leadwise.evaluators.masked_resnet.training Training learn",
         "leadwise.evaluators.scoring Scorer _checked",
+        "leadwise.search_ledger SearchLedger add",
     )
     inside: dict[str, list[tuple[str, object, object]]] = {
         "evaluator/strong/seed-1": [("call", training, 1), ("call", training, 4), ("call", training, 1)],
         "evaluator/mask-robust/seed-1": [("call", training, 3 + rng.randrange(3))],
-        "references/strong/2": [("call", "leadwise.references _Ledger add", n) for n in (0, 20 + rng.randrange(30))],
-        "references/controlled/4": [("call", "leadwise.references _Ledger add", 0)],
+        "references/strong/2": [("call", search, n) for n in (0, 20 + rng.randrange(30))],
+        "references/controlled/4": [("call", search, 0)],
         "policy/strong-mga": [("call", scorer, rng.randrange(3))],
         "score/audit": [("call", scorer, rng.randrange(6)), ("call", "leadwise.study.scoring paired_frame", 0)],
         "score/evaluation": [("call", "leadwise.study.scoring readings_frame", 0)],

@@ -224,13 +224,14 @@ def test_references_can_be_searched_just_where_nothing_is_complained_of(seed: in
 
 HUGE = {
     "cohort.records": PLAN.replace("records = 160", f"records = {PLENTY}"),
-    "evaluators.controlled.repeats": PLAN.replace("repeats = 2", f"repeats = {PLENTY}", 1),
+    "evaluators.controlled-unbalanced.repeats": PLAN.replace('"none"\nrepeats = 2', f'"none"\nrepeats = {PLENTY}'),
     "evaluators.strong.widths": PLAN.replace("widths = [4, 4,", f"widths = [4, {PLENTY},", 1),
     "evaluators.strong.recipe.epochs": PLAN.replace("epochs = 2, batch = 32", f"epochs = {PLENTY}, batch = 32", 1),
     "policies.ecg-on-demand.states": PLAN.replace("states = 120", f"states = {PLENTY}", 1),
     "policies.ecg-on-demand.hidden": PLAN.replace("hidden = 8", f"hidden = {PLENTY}", 1),
     "policies.ecg-on-demand.epochs": PLAN.replace("hidden = 8\nepochs = 2", f"hidden = 8\nepochs = {PLENTY}", 1),
-    "bootstrap.replicates": PLAN.replace("replicates = 20", f"replicates = {PLENTY}"),
+    "bootstrap.replicates": PLAN.replace("{replicates = 20", f"{{replicates = {PLENTY}"),
+    "bootstrap.own_replicates": PLAN.replace("own_replicates = 40", f"own_replicates = {PLENTY}"),
 }
 
 

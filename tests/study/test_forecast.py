@@ -97,4 +97,6 @@ def test_every_kind_of_work_is_timed(tmp_path: Path) -> None:
     plan = read_plan(tmp_path / "plan.toml")
     rates = calibrate(plan, None)
     assert {unit for parts in amounts(plan, role_sizes(plan, None)).values() for unit in parts} <= set(rates)
-    assert min(rates.values()) > 0
+    derived = {f"read {name}" for name in ("controlled-recalibrated", "strong-recalibrated")}  # from others' readings
+    assert {unit for unit, seconds in rates.items() if not seconds > 0} == derived
+    assert rates["read strong-2"] == rates["read strong"]

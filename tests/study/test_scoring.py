@@ -10,9 +10,12 @@ import pytest
 
 from analysis.coverage import Reader, varied_records
 from leadwise.cohort.cohort import Records
+from leadwise.cohort.ptbxl import read_ptbxl
+from leadwise.evaluators.scoring import score
 from leadwise.leads import LEADS, LeadSet
 from leadwise.metrics import METRICS
 from leadwise.policies.random_subset import RandomSubset
+from leadwise.policies.rollout import allocate
 from leadwise.references import search_references
 from leadwise.run.bundle import Bundle
 from leadwise.run.plan import Plan, read_plan
@@ -30,7 +33,7 @@ class Made(Bundle):
     """A bundle whose contents are made by hand."""
 
     def __init__(self, plan: Plan, **contents: dict[str, Any]) -> None:
-        self.__dict__.update(contents, plan=plan)
+        self.__dict__.update({"tables": {}, **contents}, plan=plan)
 
 
 class Random(RandomSubset):
@@ -51,7 +54,7 @@ def made(tmp_path: Path, records: Records, lists: str, policies: dict[str, str |
         "budgets = [2, 3]",
         "first_lead = 'V2'",
         "cohort = {kind = 'synthetic', records = 100}",
-        "bootstrap = {replicates = 25}",
+        "bootstrap = {replicates = 25, own_replicates = 25}",
     ]
     for name in evaluators:
         said += [f"[evaluators.{name}]", "kind = 'logistic'", f"references = {[2, 3] if name in searched else []}"]
@@ -258,12 +261,110 @@ def test_without_references_nothing_is_contrasted(records: Records, tmp_path: Pa
     frames = frames_of(made(tmp_path, records, "", {"p": "a", "q": None}, []), records, tmp_path)
     empty = {name for name, frame in frames.items() if frame.empty}
     about = {"calibration", "reliability", "patients", "patient_effects", "replicates"}
+    about |= {"variance", "replications", "equivalence"}
     compared = {"contrasts", "interactions", "transfer", "decomposition", "subgroups", "gap_closed", "paired"}
     assert empty == about | compared | {"left_out"}
     assert set(frames["alignment"]["policy"]) == {"p", "q"}
     write_frames(tmp_path, frames)
     for name in about:
         assert list(pd.read_parquet(tmp_path / f"{name}.parquet").columns) == list(TABLES[name].columns)
+
+
+VARIED = """
+[[interactions]]
+policies = ["p", "q"]
+evaluator = "b"
+baseline = "a"
+
+[[pairs]]
+policies = ["p", "q"]
+evaluators = ["b"]
+"""
+SOURCES = """
+[[variance]]
+source = "networks"
+stand_ins = {b = ["b", "c"]}
+
+[[variance]]
+source = "all together"
+stand_ins = {p = ["s", "p"], b = ["c", "b"], a = ["b", "a"]}
+"""
+STUDIED: dict[str, str | None] = {"p": "a", "q": "a", "s": "a"}
+
+
+def test_who_stands_in_for_others_is_in_no_other_table(records: Records, tmp_path: Path) -> None:
+    bundle = made(tmp_path, records, VARIED + SOURCES, STUDIED, ["a", "b", "c"])
+    assert bundle.plan.stand_ins == {"c", "s"}
+    with_them = frames_of(bundle, records, tmp_path)
+    alone = made(tmp_path, records, VARIED, {name: STUDIED[name] for name in "pq"}, ["a", "b"])
+    del alone.__dict__["evaluators"]["c"]
+    without = frames_of(alone, records, tmp_path)
+    assert with_them.keys() == without.keys()
+    for name in with_them.keys() - {"variance", "replications"}:
+        pd.testing.assert_frame_equal(with_them[name], without[name], check_exact=True)
+    own = with_them["variance"].query("interval_kind == 'conditional'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, without["variance"], check_exact=True)
+    assert len(without["replications"]) == 0
+
+
+def test_a_replication_is_what_a_plan_that_names_it_would_say(records: Records, tmp_path: Path) -> None:
+    """Against the references of the evaluators that stand in, and with as many replicates of the same draw."""
+    searched = ["a", "b", "c"]
+    found = frames_of(made(tmp_path, records, VARIED + SOURCES, STUDIED, searched), records, tmp_path)
+    pairs = ("b", "a"), ("c", "a"), ("c", "b")
+    family = "[[interactions]]\npolicies = ['p', 'q', 's']\nevaluator = '{}'\nbaseline = '{}'\n"
+    named = made(tmp_path, records, "".join(family.format(*pair) for pair in pairs), STUDIED, searched)
+    frames = frames_of(named, records, tmp_path)
+    facts = ["policy", "evaluator", "baseline_evaluator", "k", "metric"]
+    interactions, contrasts = frames["interactions"].set_index(facts), frames["contrasts"]
+    contrasts = contrasts.assign(baseline_evaluator="").set_index(facts)
+    standing = {
+        ("networks", 2): {"b": "c"},
+        ("all together", 1): {"p": "s", "b": "c", "a": "b"},
+    }
+    rows = pd.concat([found["replications"], found["variance"].query("source == ''")], ignore_index=True)
+    for row in rows.itertuples():
+        who = standing.get((row.source, row.replication), {})
+        names = [who.get(name, name) for name in (row.policy, row.evaluator, row.baseline_evaluator)]
+        table, column = (interactions, "interaction") if row.quantity == "interaction" else (contrasts, "delta")
+        expected = table.loc[(*names, row.k, row.metric)]
+        bounds = expected[[column, "lo", "hi"]].to_list()
+        np.testing.assert_allclose([row.value, row.lo, row.hi], bounds, rtol=0, atol=1e-12)
+    cells = 2 * 2 * 3  # policies, budgets, metrics
+    assert found["replications"].groupby("source").size().to_dict() == {
+        "networks": 2 * 2 * cells,
+        "all together": 2 * 3 * cells,
+    }
+    of_source = found["replications"].groupby(["source", "quantity", *facts], sort=False)["value"]
+    means = found["variance"].query("interval_kind == 'with_seeds'").set_index(["source", "quantity", *facts])
+    pd.testing.assert_series_equal(means["value"], of_source.mean(), check_index_type=False)
+    assert set(means.loc["networks"]["replications"]) == {2}
+    assert (means["replicates"] == 25).all()
+
+
+def test_budgets_that_a_stand_in_was_not_searched_at_are_left_out(records: Records, tmp_path: Path) -> None:
+    bundle = made(tmp_path, records, VARIED + SOURCES, STUDIED, ["a", "b", "c"])
+    bundle.references["c"] = search_references(bundle.evaluators["c"], records, [3])
+    frames = frames_of(bundle, records, tmp_path)
+    assert set(frames["replications"]["k"]) == {3}
+    assert set(frames["variance"].query("source == ''")["k"]) == {2, 3}
+    del bundle.references["c"]
+    assert frames_of(bundle, records, tmp_path)["replications"].empty
+
+
+def test_equivalence_is_asked_of_every_contrast_in_nll(records: Records, tmp_path: Path) -> None:
+    lists = VARIED + SOURCES + "[equivalence]\nmargin = 0.1\n"
+    frames = frames_of(made(tmp_path, records, lists, STUDIED, ["a", "b", "c"]), records, tmp_path)
+    facts = ["policy", "evaluator", "reference_evaluator", "k", "metric"]
+    own = frames["contrasts"].query("metric == 'nll'").set_index(facts)["delta"]
+    rows = frames["equivalence"].set_index(facts)
+    pd.testing.assert_series_equal(rows["delta"], own)
+    assert set(rows["margin"]) == {0.1}
+    replicates = frames["replicates"].dropna(subset="delta").query("metric == 'nll'").groupby(facts)["delta"]
+    pd.testing.assert_series_equal(rows["sd"].sort_index(), replicates.std(), check_names=False, check_index_type=False)
+    inside = (rows["lo"] > -0.1) & (rows["hi"] < 0.1)
+    assert set(inside) == {True, False}
+    assert ((rows["verdict"] == "equivalent") == inside).all()
 
 
 def test_a_policy_that_begins_nowhere_is_read_where_another_begins(records: Records, tmp_path: Path) -> None:
@@ -322,8 +423,9 @@ def test_a_name_is_no_formula_in_a_csv(tmp_path: Path) -> None:
 
 def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, pd.DataFrame]) -> None:
     plan = read_plan(results.parent / "plan.toml")
-    roles, metrics, policies = 2, 3, len(plan.policies)
-    budgets = {name: [k for k in each.references if k in plan.budgets] for name, each in plan.evaluators.items()}
+    compared = {name: each for name, each in plan.evaluators.items() if name not in plan.stand_ins}
+    roles, metrics, policies = 2, 3, len(plan.policies.keys() - plan.stand_ins)
+    budgets = {name: [k for k in each.references if k in plan.budgets] for name, each in compared.items()}
     common = {
         (policy, evaluator, family.reference)
         for family in plan.interactions
@@ -341,6 +443,14 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
     paired = sum(len(pair.evaluators) for pair in plan.pairs)
     assert len(tables["paired"]) == roles * metrics * len(plan.budgets) * paired
     assert len(tables["references"]) == metrics * sum(len(each.references) for each in plan.evaluators.values())
+    assert len(tables["evaluator_quality"]) == (roles + 1) * len(compared) * 2 * 5
+    first = plan.interactions[0]
+    cells = len(first.policies) * len(set(budgets[first.evaluator]) & set(budgets[first.baseline])) * metrics
+    # all three quantities of their own, and with selection; with draws of masks two of three, with seeds of one of two
+    # policies three
+    assert len(tables["variance"]) == roles * (2 * 3 * cells + 2 * cells + 3 * cells // 2)
+    assert len(tables["replications"]) == roles * 2 * (2 * cells + 3 * cells // 2)
+    assert len(tables["equivalence"]) == roles * policies * sum(map(len, budgets.values()))
     assert plan.transfer is not None
     matrix = len(plan.transfer.policies) * sum(len(budgets[name]) for name in plan.transfer.evaluators)
     assert len(tables["transfer"]) == roles * (metrics + 1) * matrix
@@ -349,14 +459,91 @@ def test_rows_are_as_many_as_the_plan_implies(results: Path, tables: dict[str, p
         (role, 2, metric) for role in ("audit", "evaluation") for metric in ("brier", "ece", "nll")
     ]
     assert all(found >= {"whole", "removed", "remaining"} for found in parts)
-    assert len(tables["evaluator_quality"]) == (roles + 1) * len(plan.evaluators) * 2 * 5
     assert len(tables["resamples"]) == roles
+    assert len(tables["selection_summary"]) == len(tables["references"])
+    of_readers = sum(len(budgets[name]) for name in plan.readers)
+    assert len(tables["selection_choices"]) == metrics * of_readers * plan.bootstrap.own_replicates
+    trained = tables["allocations"].groupby("policy")["trained_on"].first()
+    readers = {name: dict.fromkeys([*plan.readers, *([target] if target else [])]) for name, target in trained.items()}
+    cells_of = {name: sum(len(budgets[each]) for each in several) for name, several in readers.items()}
+    assert len(tables["places"]) == metrics * sum(cells_of.values())
+    learned = {"ecg-on-demand": 3, "mga": 2, "ccga": 2, "strong-mga": 2, "strong-mga-controlled-state": 2}
+    every_k = {name: len(several) * len(plan.budgets) for name, several in readers.items()}
+    # policies as controls need no references, the anchored set does
+    controls = sum((count - 1) * every_k[name] + cells_of[name] for name, count in learned.items())
+    assert len(tables["controls"]) == roles * metrics * controls
     replicates = plan.bootstrap.replicates * (len(tables["contrasts"]) + len(tables["interactions"]))
     assert len(tables["replicates"]) == replicates
     scored = tables["splits"].set_index("role").loc[["audit", "evaluation"], "records"].sum()
     assert len(tables["allocations"]) == policies * len(plan.budgets) * scored
     for name, table in TABLES.items():
         assert not tables[name].duplicated(list(table.key)).any(), name
+
+
+def test_what_knows_nothing_of_the_patient_is_beside_every_learned_policy(tables: dict[str, pd.DataFrame]) -> None:
+    rows = tables["controls"]
+    assert cells(rows[rows["kind"] != "anchored set"], "policy", "versus", "kind") == {
+        *((policy, "random-subset", "untrained policy") for policy in rows["policy"]),
+        ("ecg-on-demand", "cohort-state", "policy made from it"),
+    }
+    paired = tables["paired"].set_index(["role", "evaluator", "k", "metric", "policy_a", "policy_b"])
+    own = rows[rows["policy"] == "ecg-on-demand"].set_index(["role", "evaluator", "k", "metric", "policy", "versus"])
+    both = own.merge(paired, left_index=True, right_index=True, suffixes=("", "_paired"))
+    assert len(both) == 2 * 2 * 2 * 2 * 3  # two controls, roles, evaluators, budgets, and the metrics
+    for column, other in (("value", "delta"), ("lo", "lo_paired"), ("hi", "hi_paired")):
+        np.testing.assert_array_equal(both[column], both[other])
+    anchored = rows[rows["kind"] == "anchored set"]
+    first = tables["references"].query("evaluator == 'controlled' and k == 1 and metric == 'nll'")["leads"].item()
+    assert all(first in LeadSet.parse(leads) for leads in anchored["leads"])
+
+
+def test_places_are_those_of_a_search(finished: Path, tables: dict[str, pd.DataFrame]) -> None:
+    bundle = Bundle(finished / "bundle")
+    assert set(tables["places"]["role"]) == {"selection"}
+    records = read_ptbxl(finished / "cohort-160-3", bundle.plan.cohort_roles())["selection"]
+    for name in ("mga", "cohort-state"):
+        chosen = allocate(bundle.policies[name], records, 2)
+        answers = score(bundle.evaluators["strong"], records, chosen.masks)
+        candidates = bundle.references["strong"].ranking("nll", 2)["nll"]
+        value = METRICS["nll"](records.labels, answers, None)
+        row = tables["places"].query("policy == @name and evaluator == 'strong' and k == 2 and metric == 'nll'")
+        assert row["value"].item() == pytest.approx(value, abs=1e-6)
+        assert row["rank"].item() == 1 + (candidates < row["value"].item() - 1e-12).sum()
+
+
+def test_what_was_chosen_anew_begins_with_the_reference(tables: dict[str, pd.DataFrame]) -> None:
+    keys = ["evaluator", "metric", "k"]
+    first = tables["selection"].query("rank == 1").set_index(keys)[["leads", "value"]].sort_index()
+    pd.testing.assert_frame_equal(first, tables["references"].set_index(keys)[["leads", "value"]].sort_index())
+    summary = tables["selection_summary"].set_index(keys)
+    assert (summary["replicates"] == 40).all()
+    assert (summary["regret"] >= 0).all()
+    frozen = tables["selection_choices"].groupby(keys)["leads"].agg(lambda leads: leads.nunique())
+    assert (frozen == summary["kept"].loc[frozen.index]).all()
+    assert frozen.max() > 1
+
+
+def test_a_choice_that_is_always_the_reference_leaves_intervals_as_they_are(records: Records, tmp_path: Path) -> None:
+    lists = VARIED + SOURCES
+    bundle = made(tmp_path, records, lists, STUDIED, ["a", "b", "c"])
+    replicates = bundle.plan.bootstrap.own_replicates
+    bundle.__dict__["tables"] = {"selection_choices": always_best(bundle, replicates)}
+    rows = frames_of(bundle, records, tmp_path)["variance"]
+    facts = ["quantity", "policy", "evaluator", "baseline_evaluator", "k", "metric"]
+    own, anew = (
+        rows[rows["interval_kind"] == kind].set_index(facts).sort_index() for kind in ("conditional", "with_selection")
+    )
+    assert len(own) == len(anew)
+    assert set(anew["source"]) == {"references"}
+    assert set(anew["replications"]) == {replicates}
+    pd.testing.assert_frame_equal(own[["value", "lo", "hi", "sd"]], anew[["value", "lo", "hi", "sd"]], atol=1e-12)
+    assert anew["sd_source"].max() < 1e-12
+
+
+def always_best(bundle: Made, replicates: int) -> pd.DataFrame:
+    """Frozen choices of every resample that are all the reference's."""
+    best = pd.concat([each.frame for each in bundle.references.values()])[["evaluator", "metric", "k", "leads"]]
+    return best.merge(pd.DataFrame({"replicate": range(replicates)}), how="cross").assign(role="selection")
 
 
 def test_every_reading_is_there_once(tables: dict[str, pd.DataFrame]) -> None:
@@ -534,5 +721,7 @@ def test_all_intervals_of_a_role_share_one_resample(tables: dict[str, pd.DataFra
     for row in tables["resamples"].itertuples():
         patients = tables["records"].query("role == @row.role")["patient"].unique()
         assert row.patients == len(patients)
-        drawn = np.random.default_rng(row.seed).multinomial(len(patients), [1 / len(patients)] * len(patients), 20)
-        assert row.sha256 == sha256(drawn.astype("<i8").tobytes()).hexdigest()
+        drawn = np.random.default_rng(row.seed).multinomial(len(patients), [1 / len(patients)] * len(patients), 40)
+        assert row.sha256 == sha256(drawn[:20].astype("<i8").tobytes()).hexdigest()
+        assert row.own_sha256 == sha256(drawn.astype("<i8").tobytes()).hexdigest()
+        assert (row.replicates, row.own_replicates) == (20, 40)

@@ -20,6 +20,8 @@ LAST = {"freeze", "score/audit", "score/evaluation"}
 FROM_STRONG = {"evaluator/strong", "references/strong/1", "references/strong/2"} | {
     f"policy/{name}" for name in ("strong-mga", "strong-mga-controlled-state")
 }
+FROM_STRONG |= {"evaluator/strong-recalibrated", "evaluator/strong-2"}
+FROM_STRONG |= {"references/strong-recalibrated/2", "references/strong-2/2"}
 OF_MASK_ROBUST = {"evaluator/mask-robust", "development"}
 
 

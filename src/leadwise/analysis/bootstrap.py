@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int, Int16
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
@@ -55,11 +55,21 @@ class Estimate:
     @cached_property
     def interval(self) -> tuple[float, float]:
         """Percentile interval; missing where no replicate is defined."""
+        return self.between(*LEVEL)
+
+    def between(self, low: float, high: float) -> tuple[float, float]:
+        """Two percentiles of the replicates; missing where no replicate is defined."""
         defined = self.replicates[~np.isnan(self.replicates)]
         if not len(defined):
             return np.nan, np.nan
-        low, high = np.percentile(defined, LEVEL)
-        return float(low), float(high)
+        lower, upper = np.percentile(defined, (low, high))
+        return float(lower), float(upper)
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the replicates; missing where fewer than two are defined."""
+        defined = self.replicates[~np.isnan(self.replicates)]
+        return float(defined.std(ddof=1)) if len(defined) > 1 else np.nan
 
     def __sub__(self, other: "Estimate") -> "Estimate":
         return Estimate(self.value - other.value, self.replicates - other.replicates)
@@ -73,11 +83,12 @@ class PatientBootstrap:
         count = len(self.patients)
         if count < 2:
             raise InputError(f"{records.name} has {count} patient; resampling patients needs at least two.")
-        rng = np.random.default_rng(seed)
-        self.multiplicities: Int[np.ndarray, "r p"] = rng.multinomial(count, [1 / count] * count, size=replicates)
+        drawn = np.random.default_rng(seed).multinomial(count, [1 / count] * count, size=replicates)
+        self.sha256 = sha256(np.ascontiguousarray(drawn, dtype="<i8").data).hexdigest()
+        # a quarter of the memory; nobody is drawn 32,768 times where the expected number is one
+        self.multiplicities: Int16[np.ndarray, "r p"] = drawn.astype(np.int16)
         self.multiplicities.flags.writeable = False
-        self.sha256 = sha256(self.multiplicities.astype("<i8").tobytes()).hexdigest()
-        self._weights = self.multiplicities.astype(np.float64)
+        self._weights = drawn.astype(np.float64)
 
     def __repr__(self) -> str:
         return f"<PatientBootstrap: {len(self.multiplicities)} resamples of {len(self.patients)} patients>"

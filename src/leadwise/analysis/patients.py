@@ -136,7 +136,10 @@ def _summaries(effects: PatientEffects) -> dict[str, Estimate]:
 
 
 def _quartiles(effects: PatientEffects, uncertainty: Float64[np.ndarray, " p"]) -> dict[str, Estimate]:
-    """Mean effect and benefit rate in each quartile of uncertainty; its edges are those of the point estimate."""
+    """Mean effect and benefit rate in each quartile of uncertainty, and the last one's rate minus that of each other.
+
+    Edges of the quartiles are those of the point estimate.
+    """
     edges = np.quantile(uncertainty, [0.25, 0.5, 0.75])
     quartile = np.searchsorted(edges, uncertainty, side="left")
     benefit = (effects.delta < -UNCHANGED).astype(float)
@@ -144,6 +147,9 @@ def _quartiles(effects: PatientEffects, uncertainty: Float64[np.ndarray, " p"]) 
     for q in range(4):
         result[f"Q{q + 1} mean"] = _group_mean(effects, effects.delta, quartile == q)
         result[f"Q{q + 1} benefit rate"] = _group_mean(effects, benefit, quartile == q)
+    last = result["Q4 benefit rate"]
+    for q in range(1, 4):
+        result[f"Q4 minus Q{q} benefit rate"] = last - result[f"Q{q} benefit rate"]
     return result
 
 

@@ -44,6 +44,15 @@ class Readings:
     def __repr__(self) -> str:
         return f"<Readings of {len(self.records)} records by {', '.join(self.evaluators)}>"
 
+    def resampled(self, bootstrap: PatientBootstrap, evaluators: Iterable[Evaluator]) -> "Readings":
+        """The same readings with other replicates of the patients, and of these evaluators.
+
+        What one of the two has read, the other does not read again.
+        """
+        other = Readings(self.records, evaluators, bootstrap)
+        other.scorers, other._used = self.scorers, self._used
+        return other
+
     def probabilities(
         self, evaluator: str, records: Records, masks: Sequence[Bool[np.ndarray, "n 12"]]
     ) -> list[Float64[np.ndarray, "n l"]]:

@@ -11,10 +11,9 @@ from importlib.resources import files
 
 import pandas as pd
 
-from leadwise.cohort.roles import PTBXL_ROLES
+from leadwise.cohort.roles import AUDIT, PTBXL_ROLES
 from leadwise.findings.estimates import Findings
-from leadwise.findings.paper import AUDIT
-from leadwise.findings.statements import IDENTICAL, Decided, Place, Statement
+from leadwise.findings.statements import IDENTICAL, LEAD, Decided, Place, Statement
 from leadwise.findings.verdicts import CONTRADICTED, HOLDS, NOT_ANSWERABLE, TRIVIAL, joint_verdict
 from leadwise.run.results import TABLES
 
@@ -68,7 +67,8 @@ class Claim:
         cells: dict[Place, list[Decided]] = {}
         for statement in self.statements:
             for place in statement.places:
-                cell = place._replace(evaluator="", baseline="")
+                # contrasts under two evaluators are one cell, interactions between other pairs of them are others
+                cell = place if place.baseline else place._replace(evaluator="")
                 cells.setdefault(cell, []).append(statement.decide(findings, role, place))
         return [
             Decided(
@@ -78,10 +78,8 @@ class Claim:
         ]
 
     def trivial(self, findings: Findings) -> bool:
-        """True if no set can equal the reference, because no policy begins with a lead of the reference."""
-        places = [place for each in self.statements if each.quantity == IDENTICAL for place in each.places]
-        leads = [(_first_leads(findings, place.policy), _reference_leads(findings, place)) for place in places]
-        return bool(leads) and all(first and fixed and not first & fixed for first, fixed in leads)
+        """True if it could not be otherwise, whatever the records are."""
+        return all(_could_not_be_otherwise(findings, place) for each in self.statements for place in each.places)
 
 
 def read_claims() -> list[Claim]:
@@ -104,8 +102,7 @@ def _asked(findings: Findings) -> Iterator[tuple[Claim, str, str | None, str | N
         role = findings.role(claim.fold)
         # a fold that no role of ours has is unanswerable, even where a role is called as the paper calls its own
         title = role or next(name for name, folds in PTBXL_ROLES.folds.items() if claim.fold in folds)
-        orients = title != AUDIT and not findings.scored(role) and findings.scored(AUDIT)
-        yield claim, title, role, AUDIT if orients else None
+        yield claim, title, role, None if title == AUDIT else findings.orientation(claim.fold)
 
 
 def _present(cells: Sequence[Decided]) -> list[Decided]:
@@ -116,6 +113,20 @@ def _counts(cells: Sequence[Decided]) -> tuple[int, int, int]:
     """Number of cells that are there, that hold, and that contradict the claim."""
     verdicts = [cell.verdict for cell in _present(cells)]
     return len(verdicts), verdicts.count(HOLDS), verdicts.count(CONTRADICTED)
+
+
+def _could_not_be_otherwise(findings: Findings, at: Place) -> bool:
+    """True if a cell follows from the lead that its policy begins with.
+
+    A set cannot equal a reference that lacks the lead, and cannot lack the lead itself.
+    """
+    if at.quantity not in (IDENTICAL, LEAD):
+        return False
+    first = _first_leads(findings, at.policy)
+    if at.quantity == LEAD:
+        return first == {at.metric}
+    fixed = _reference_leads(findings, at)
+    return bool(first and fixed and not first & fixed)
 
 
 def _first_leads(findings: Findings, policy: str) -> set[str]:

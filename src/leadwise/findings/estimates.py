@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
+from leadwise.cohort.roles import AUDIT
 from leadwise.leads import LEADS
 
 ALL_LEADS = " ".join(LEADS)
@@ -60,13 +61,18 @@ class Findings:
         self._indices: dict[tuple[str, tuple[str, ...]], dict[tuple[object, ...], int]] = {}
 
     def role(self, fold: int | None) -> str | None:
-        """The role that has a fold."""
-        return next((role for role, folds in self.roles.items() if fold in folds), None)
+        """The role that has a fold and no other: a statement about a fold is put to just its patients."""
+        return next((role for role, folds in self.roles.items() if folds == {fold}), None)
 
     def scored(self, role: str | None) -> bool:
         """True if any result is of this role."""
         frames = [name for name in _SCORED if "role" in self.results.get(name, ())]
         return any((role,) in self._index(name, ("role",)) for name in frames)
+
+    def orientation(self, fold: int) -> str | None:
+        """The audit role where the fold was not scored, and the audit's patients are others."""
+        beside = not self.scored(self.role(fold)) and fold not in self.roles.get(AUDIT, ())
+        return AUDIT if beside and self.scored(AUDIT) else None
 
     def rows(self, name: str, **facts: Hashable) -> pd.DataFrame:
         """The rows of a frame that have these values; none where it does not even have the column."""
@@ -121,6 +127,16 @@ class Findings:
             return found
         # a run may have paired them the other way round
         return self.find("paired", "delta", **facts, policy_a=second, policy_b=first).negated
+
+    def equivalence(
+        self, role: str | None, policy: str, evaluator: str, k: int | None, metric: str
+    ) -> tuple[Found, float, str]:
+        """D against the evaluator's own references with its 90% interval, the margin, and what was found of the two."""
+        facts = {"role": role, "policy": policy, "evaluator": evaluator, "reference_evaluator": evaluator}
+        found, margin, verdict = (
+            self.find("equivalence", column, **facts, k=k, metric=metric) for column in ("delta", "margin", "verdict")
+        )
+        return found, margin.value, str(verdict.value)
 
     def quality(self, role: str | None, evaluator: str, metric: str) -> Found:
         """A metric of an evaluator that reads all leads."""

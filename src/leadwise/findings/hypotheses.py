@@ -17,8 +17,9 @@ def hypotheses_frame(plan: Plan, results: Mapping[str, pd.DataFrame]) -> pd.Data
     """``hypotheses.csv``: one row for each hypothesis of the plan and role that was scored.
 
     A cell (policy, budget and metric) holds when its whole interval lies on the expected side of zero, and contradicts
-    the hypothesis when it lies wholly on the other; `leadwise.findings.verdicts` says how cells decide together. A
-    hypothesis of a single cell has that cell's estimate beside it.
+    the hypothesis when it lies wholly on the other; an expected equivalence holds within the plan's margin.
+    `leadwise.findings.verdicts` says how cells decide together. A hypothesis of a single cell has that cell's estimate
+    beside it, with the interval that decides: that of equivalence is of 90%.
     """
     findings = Findings(results, plan.roles)
     rows = [

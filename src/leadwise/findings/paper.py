@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from leadwise.cohort.roles import AUDIT
 from leadwise.findings.estimates import Findings, Found
 from leadwise.run.results import KEYS, TABLES
 
-AUDIT = "audit"
 SCORED_FOLDS = (8, 9)
 """The paper's own evaluation and audit."""
 SAME, OTHERS = "the same", "others"
@@ -35,7 +35,7 @@ def published_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Seq
     ``difference`` is ours minus the published number; of the number that stands there for orientation where there is
     no other. ``z`` is empty where the patients are the same, or an interval is missing. A number is in the unit that
     was published: ``percent``, or a count of ``patients`` where our table has their share. It is compared with that of
-    the role that has its fold; any of the results may be missing or lack rows.
+    the role that has its fold and no other; any of the results may be missing or lack rows.
     """
     tables = dict(results)
     if "role" in tables.get("splits", pd.DataFrame()):
@@ -45,8 +45,7 @@ def published_frame(results: Mapping[str, pd.DataFrame], roles: Mapping[str, Seq
     frame[["ours", "ours_leads", "ours_lo", "ours_hi"]] = _ours(findings, frame)
     missing = frame["ours"].isna() & frame["ours_leads"].isna()
 
-    unscored = [fold for fold in SCORED_FOLDS if not findings.scored(findings.role(fold))]
-    sealed = missing & frame["fold"].isin(unscored if findings.scored(AUDIT) else [])
+    sealed = missing & frame["fold"].isin([fold for fold in SCORED_FOLDS if findings.orientation(fold)])
     columns = ["orientation", "orientation_leads", "orientation_lo", "orientation_hi"]
     frame[columns] = _ours(findings, frame.assign(role=AUDIT)).where(sealed)
     beside = frame["orientation"].notna()
@@ -77,15 +76,14 @@ def _with_total(splits: pd.DataFrame, roles: Mapping[str, Sequence[int]]) -> pd.
 
 
 def _roles(numbers: pd.DataFrame, roles: Mapping[str, Sequence[int]]) -> list[str | None]:
-    """The role of ours that has the fold of each number, or has just its folds; blank where it is of no fold."""
+    """The role of ours that has just the folds of each number; blank where it is of no fold."""
     of_folds = {tuple(sorted(own)): role for role, own in roles.items()}
     of_folds.setdefault(tuple(sorted(fold for own in roles.values() for fold in own)), _TOTAL)
-    of_fold = {fold: role for role, own in roles.items() for fold in own}
 
     def role(fold: Any, folds: str) -> str | None:
         if folds:
             return of_folds.get(tuple(map(int, folds.split())))
-        return "" if pd.isna(fold) else of_fold.get(fold)
+        return "" if pd.isna(fold) else of_folds.get((fold,))
 
     return [role(fold, folds) for fold, folds in zip(numbers["fold"], numbers["folds"], strict=True)]
 

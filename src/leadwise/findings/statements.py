@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.findings.estimates import Findings, Found
-from leadwise.findings.verdicts import cell_verdict
+from leadwise.findings.verdicts import EQUIVALENT, cell_verdict, equivalence_verdict
 
 
 class Place(NamedTuple):
@@ -46,7 +46,7 @@ class Statement:
     budgets: Sequence[int]
     metrics: Sequence[str]
     expected: str
-    """See `leadwise.findings.verdicts.cell_verdict`."""
+    """See `leadwise.findings.verdicts.cell_verdict`; of contrasts also "equivalent"."""
 
     @property
     def places(self) -> list[Place]:
@@ -59,6 +59,9 @@ class Statement:
 
     def decide(self, findings: Findings, role: str | None, place: Place) -> Decided:
         """Estimate and verdict of a cell; for two evaluators' quality, which no table compares, of their difference."""
+        if self.expected == EQUIVALENT:
+            found, margin, verdict = findings.equivalence(role, place.policy, place.evaluator, place.k, place.metric)
+            return Decided([(place, found)], equivalence_verdict(found, margin, verdict))
         estimate = QUANTITIES[self.quantity]
         found = estimate(findings, role, place)
         if self.quantity != QUALITY:
@@ -68,7 +71,7 @@ class Statement:
         return Decided([(alone, found), (other, compared)], cell_verdict(found.minus(compared), self.expected))
 
 
-QUALITY, IDENTICAL = "evaluator quality", "identical sets"
+QUALITY, IDENTICAL, LEAD = "evaluator quality", "identical sets", "lead missing"
 
 
 def _calibration(findings: Findings, role: str | None, at: Place) -> Found:
@@ -96,14 +99,32 @@ def _calibrated(
     return findings.find("calibration", role=role, k=at.k, statistic=statistic, label=label, **facts)
 
 
-def _spearman(findings: Findings, role: str | None, at: Place) -> Found:
-    facts = {"policy": at.policy, "versus": REFERENCE, "evaluator": at.evaluator, "reference_metric": at.metric}
-    return findings.find("patients", role=role, k=at.k, statistic="spearman", label="", **facts)
+def _decomposed(findings: Findings, role: str | None, at: Place) -> Found:
+    """The part of an interaction that recalibration removes, or what remains."""
+    facts = {"policy": at.policy, "evaluator": at.evaluator, "baseline_evaluator": at.baseline, "metric": at.metric}
+    return findings.find("decomposition", role=role, k=at.k, statistic=at.quantity, **facts)
+
+
+def _patients(findings: Findings, role: str | None, at: Place, statistic: str, label: str = "") -> Found:
+    """A statistic of the patients' effects on NLL."""
+    facts = {"policy": at.policy, "versus": REFERENCE, "evaluator": at.evaluator, "reference_metric": "nll"}
+    return findings.find("patients", role=role, k=at.k, statistic=statistic, label=label, **facts)
 
 
 def _identical(findings: Findings, role: str | None, at: Place) -> Found:
     facts = {"policy": at.policy, "versus": REFERENCE, "evaluator": at.reference, "reference_metric": at.metric}
     return findings.find("alignment", role=role, k=at.k, statistic="identical", label="", **facts)
+
+
+def _lead_frequency(findings: Findings, role: str | None, at: Place, lead: str) -> Found:
+    facts = {"policy": at.policy, "statistic": "lead frequency", "label": lead}
+    return findings.find("alignment", role=role, k=at.k, **facts)
+
+
+def _more_often(findings: Findings, role: str | None, at: Place) -> Found:
+    """Share of records with the first of two leads, named as in V1-V2, minus that with the second."""
+    first, second = (_lead_frequency(findings, role, at, lead) for lead in at.metric.split("-"))
+    return first.minus(second)
 
 
 QUANTITIES: dict[str, Callable[[Findings, str | None, Place], Found]] = {
@@ -115,8 +136,14 @@ QUANTITIES: dict[str, Callable[[Findings, str | None, Place], Found]] = {
     "calibration": _calibration,
     "variance retained": _variance,
     "label ece": _label_ece,
-    "spearman": _spearman,
+    "removed": _decomposed,
+    "remaining": _decomposed,
+    "spearman": lambda ours, role, at: _patients(ours, role, at, "spearman"),
+    "group mean": lambda ours, role, at: _patients(ours, role, at, "mean", at.metric.replace("-", " ")),
+    "benefit rate": lambda ours, role, at: _patients(ours, role, at, f"Q4 minus {at.metric} benefit rate"),
     IDENTICAL: _identical,
+    LEAD: lambda ours, role, at: Found(1.0).minus(_lead_frequency(ours, role, at, at.metric)),
+    "lead frequency": _more_often,
     QUALITY: lambda ours, role, at: ours.quality(role, at.evaluator, at.metric),
 }
 """The estimate that each kind of statement is about."""

@@ -6,7 +6,7 @@
     Some interval lies wholly on another side.
 "inconclusive"
     Neither. A statement that an estimate cannot be told from zero never holds, because an interval that includes zero
-    does not show equality, and no margin of equivalence is set.
+    does not show equality. That takes a margin: `equivalence_verdict`.
 "trivial"
     It could not be otherwise, whatever the records are.
 "not answerable"
@@ -15,10 +15,14 @@
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from leadwise.findings.estimates import INCLUDES, NO_INTERVAL, Found, side
 
 HOLDS, CONTRADICTED, INCONCLUSIVE = "holds", "contradicted", "inconclusive"
 TRIVIAL, NOT_ANSWERABLE = "trivial", "not answerable"
+EQUIVALENT = "equivalent"
+"""An expectation, and the verdict of ``equivalence.csv`` that meets it."""
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, TRIVIAL, NOT_ANSWERABLE)
 
 
@@ -38,6 +42,25 @@ def cell_verdict(found: Found, expected: str) -> str:
     if where == INCLUDES:
         return INCONCLUSIVE
     return HOLDS if where == f"lies {expected}" else CONTRADICTED
+
+
+def equivalence_verdict(found: Found, margin: float, verdict: str) -> str:
+    """The verdict on an expected equivalence, from the 90% interval, the margin and the verdict of ``equivalence.csv``.
+
+    An interval wholly beyond the margin contradicts it, on either side.
+
+    >>> equivalence_verdict(Found(0.0, -0.001, 0.001), 0.002, "equivalent")
+    'holds'
+    >>> equivalence_verdict(Found(0.002, 0.001, 0.003), 0.002, "worse")
+    'inconclusive'
+    >>> equivalence_verdict(Found(0.004, 0.003, 0.005), 0.002, "worse")
+    'contradicted'
+    """
+    if found.missing or pd.isna([found.lo, found.hi, margin]).any():
+        return NOT_ANSWERABLE
+    if verdict == EQUIVALENT:
+        return HOLDS
+    return CONTRADICTED if found.lo > margin or found.hi < -margin else INCONCLUSIVE
 
 
 def joint_verdict(verdicts: Sequence[str]) -> str:

@@ -109,6 +109,15 @@ def the_other(name: str) -> str:
     return f"the {spoken(name)} one" if name in _ADJECTIVES else the_evaluator(name)
 
 
+def over(source: str) -> str:
+    """What an interval is over: the patients, and what else varies.
+
+    >>> over("seeds of the network"), over("")
+    ('patients and seeds of the network', 'patients')
+    """
+    return f"patients and {source}" if source else "patients"
+
+
 def in_order(plan: Plan) -> list[str]:
     """Roles, evaluators and policies as the plan has them, then metrics and statistics."""
     return list(dict.fromkeys([*plan.roles, *plan.evaluators, *plan.policies, "reference", *_ORDER]))

@@ -21,6 +21,7 @@ from leadwise.policies.contract import POLICIES
 from leadwise.registry import Budget, Part, Registry, Settings
 from leadwise.run.plan_parts import (
     OWN,
+    PARTS,
     Bootstrap,
     Budgets,
     Decomposition,
@@ -317,9 +318,9 @@ class Plan(Part):
             )
         evaluators = [hypothesis.evaluator, *([hypothesis.baseline] if hypothesis.baseline else [])]
         self._check_known(where, evaluators, hypothesis.policies)
-        if (hypothesis.quantity == "interaction") != (hypothesis.baseline is not None):
+        if (hypothesis.quantity in ("interaction", *PARTS)) != (hypothesis.baseline is not None):
             do = "name the evaluator to compare with" if hypothesis.baseline is None else "leave it out"
-            raise PlanError(f"'{where}.baseline' belongs to an interaction, to no other quantity; {do}.")
+            raise PlanError(f"'{where}.baseline' belongs to an interaction and its parts, to no other quantity; {do}.")
         if hypothesis.baseline is not None:
             self._check_pair_of_evaluators(where, hypothesis.evaluator, hypothesis.baseline)
         if hypothesis.quantity != "paired":
@@ -328,6 +329,28 @@ class Plan(Part):
         if hypothesis.quantity == "paired" and len(hypothesis.policies) != 2:
             raise PlanError(
                 f"'{where}.policies' has {len(hypothesis.policies)}, but a paired comparison is of two; name two."
+            )
+        if hypothesis.quantity in PARTS:
+            self._check_decomposed(where, hypothesis)
+        margined = (hypothesis.quantity, hypothesis.reference, hypothesis.metrics) == ("contrast", OWN, ["nll"])
+        if hypothesis.expected == "equivalent" and not margined:
+            raise PlanError(
+                f"'{where}.expected' is 'equivalent', but the margin is one of contrasts in nll against own "
+                "references; expect 'above zero' or 'below zero'."
+            )
+
+    def _check_decomposed(self, where: str, hypothesis: Hypothesis) -> None:
+        """Raise unless the plan decomposes the interactions of which a hypothesis names a part."""
+        pair = hypothesis.evaluator, hypothesis.baseline
+        decomposed = {
+            name for each in self.decompositions if (each.evaluator, each.baseline) == pair for name in each.policies
+        }
+        lacking = sorted(set(hypothesis.policies) - decomposed)
+        if lacking or hypothesis.reference != OWN:
+            do = f"add {lacking[0]} there" if lacking else "leave 'reference' out"
+            raise PlanError(
+                f"'{where}' is about a part of an interaction, so 'decompositions' has to name its evaluator, its "
+                f"baseline and its policies, and 'reference' is 'own'; {do}."
             )
 
 

@@ -8,6 +8,8 @@ from leadwise.registry import Amount, Budget, Count, Part, Seed
 
 OWN = "own"
 """The reference that belongs to the evaluator of a contrast."""
+PARTS = ("removed", "remaining")
+"""Quantities of hypotheses that are parts of an interaction."""
 Names = Annotated[list[str], Field(min_length=1)]
 Budgets = Annotated[list[Budget], Field(min_length=1)]
 Metric = Literal["nll", "brier", "ece"]
@@ -44,15 +46,17 @@ class Hypothesis(Part):
     """An expected result, frozen before anybody looks."""
 
     level: Literal["primary", "supporting", "secondary", "post hoc"]
-    quantity: Literal["interaction", "contrast", "paired"]
+    quantity: Literal["interaction", "contrast", "paired", "removed", "remaining"]
+    """Of a decomposed interaction: what recalibration removes, and what remains."""
     policies: Names
     evaluator: str
     baseline: str | None = None
-    """The other evaluator, of an interaction."""
+    """The other evaluator, of an interaction and its parts."""
     reference: str = OWN
     budgets: Budgets
     metrics: Annotated[list[Metric], Field(min_length=1)]
-    expected: Literal["above zero", "below zero"]
+    expected: Literal["above zero", "below zero", "equivalent"]
+    """Equivalent is a contrast within the margin of equivalence."""
 
 
 class Transfer(Part):

@@ -20,9 +20,11 @@ KEYS = (
 _COLUMNS = {
     "float64": "value lo hi adaptive fixed delta d_baseline d_evaluator d_policy interaction lo_simultaneous "
     "hi_simultaneous a b share probability frequency nll brier uncertainty published published_lo published_hi ours "
-    "ours_lo ours_hi orientation orientation_lo orientation_hi difference z",
+    "ours_lo ours_hi orientation orientation_lo orientation_hi difference z sd sd_source df margin detectable "
+    "corrected regret",
     "int64": "k id patient patients rank bin count undefined candidates replicates seed epoch records number cells "
-    "cell present holding contradicted shared_patients replicate",
+    "cell present holding contradicted shared_patients replicate replication replications "
+    "own_replicates sets kept",
     "bool": "chosen deployable decides",
     "Int64": "parameters fold orientation_cells orientation_holding orientation_contradicted all_zero",
     "boolean": "same_sign intervals_overlap",
@@ -31,8 +33,8 @@ _TYPES = {column: kind for kind, columns in _COLUMNS.items() for column in colum
 """Types of columns that hold no text; values of a type with a capital may be missing."""
 _KINDS = {"float64": "fiu", "int64": "iu", "bool": "b", "Int64": "fiu", "boolean": "b"}
 """For each type the kinds (as NumPy calls them) that a column of a file may have."""
-_OPEN = ("lo", "hi")
-"""Numbers that are missing where there is no interval."""
+_OPEN = ("lo", "hi", "sd_source", "df")
+"""Numbers that are missing where there is no interval, or none of this kind."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,17 @@ _TABLES = (
     _table("seeds", "evaluator seed role metric", "evaluator seed epoch role metric value chosen"),
     _table("evaluators", "evaluator", "kind parameters"),
     _table("references", "evaluator metric k", "leads value candidates"),
+    _table("selection", "role evaluator metric k leads", "rank value probability"),
+    _table(
+        "selection_summary",
+        "role evaluator metric k",
+        "sets kept share replicates probability value corrected regret",
+    ),
+    _table("selection_choices", "role evaluator metric k replicate", "leads", large=True),
+    _table("places", "role policy evaluator k metric", "value rank candidates"),
     _table("headroom", "role evaluator statistic k label", "value deployable"),
     _table("evaluator_quality", "role evaluator leads metric", "value lo hi"),
-    _table("resamples", "role", "patients replicates seed sha256"),
+    _table("resamples", "role", "patients replicates seed sha256 own_replicates own_sha256"),
     _table("left_out", "role k id", "reason"),
     _table(
         "contrasts",
@@ -115,6 +125,22 @@ _TABLES = (
         "lo hi lo_simultaneous hi_simultaneous",
     ),
     _table("paired", "role evaluator k metric policy_a policy_b", "a b delta lo hi"),
+    _table("controls", "role policy evaluator k metric versus", "kind leads value lo hi"),
+    _table(
+        "variance",
+        "role quantity policy evaluator baseline_evaluator k metric interval_kind source",
+        "replications replicates value lo hi sd sd_source df",
+    ),
+    _table(
+        "replications",
+        "role source replication quantity policy evaluator baseline_evaluator k metric",
+        "value lo hi",
+    ),
+    _table(
+        "equivalence",
+        "role policy evaluator reference_evaluator k metric",
+        "delta lo hi margin sd detectable verdict",
+    ),
     _table(
         "transfer",
         "role policy evaluator k metric",

@@ -35,6 +35,16 @@ def is_search(stage: str) -> bool:
     return stage.startswith("references/")
 
 
+def selection_stage(name: str) -> str:
+    """The stage that chooses an evaluator's references anew in resamples of the selection role."""
+    return f"selection/{name}"
+
+
+def places_stage(name: str) -> str:
+    """The stage that gives a policy its places among all fixed sets of the selection role."""
+    return f"places/{name}"
+
+
 def scoring_stage(role: str) -> str:
     """The stage that scores a role with what is frozen; its receipt is the receipt of having looked."""
     return f"score/{role}"

@@ -212,10 +212,13 @@ def _too_large(where: str, entry: Entry, sizes: Mapping[str, int], labels: int, 
 
 
 def _bootstrap_complaints(plan: Plan, scored: int) -> list[str]:
-    replicates = plan.bootstrap.replicates
+    replicates, own = plan.bootstrap.replicates, plan.bootstrap.own_replicates
     # multiplicities as whole numbers and as weights, then the table of replicates while it is put together
     needed = replicates * (16 * scored + 50_000 * len(plan.budgets))
-    return too_large(f"'bootstrap.replicates' of {replicates:,}", needed)
+    # the same multiplicities, and sums that an evaluator's ECE of the studied policies and of the references is made of
+    needed_own = own * (16 * scored + 8 * 50 * len(plan.budgets) * (len(plan.studied) + 3))
+    complaints = too_large(f"'bootstrap.replicates' of {replicates:,}", needed)
+    return complaints + too_large(f"'bootstrap.own_replicates' of {own:,}", needed_own)
 
 
 def _named(records: Records) -> str:

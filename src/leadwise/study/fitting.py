@@ -1,7 +1,7 @@
 """Work of each stage up to the freeze. Nothing here reads the audit or the evaluation role."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ import pandas as pd
 from jaxtyping import Bool
 
 from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.controls import places_frame
 from leadwise.analysis.headroom import headroom_frame
 from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings
+from leadwise.analysis.selection import choices_frame, reselect, selection_frame, selection_summary_frame
 from leadwise.analysis.splits import split_frame
 from leadwise.cohort.cohort import Cohort
 from leadwise.cohort.identity import Identity
@@ -26,14 +28,24 @@ from leadwise.evaluators.table import TableEvaluator, as_read
 from leadwise.leads import LEADS, LeadSet
 from leadwise.policies.contract import POLICIES
 from leadwise.policies.contract import Material as PolicyMaterial
-from leadwise.policies.rollout import allocate_budgets
+from leadwise.policies.rollout import allocate_budgets, trained_on
 from leadwise.references import References, search_references
 from leadwise.registry import Settings
 from leadwise.run.bundle import write_bundle
 from leadwise.run.parts import Parts
 from leadwise.run.plan import Plan
+from leadwise.run.results import TABLES
 from leadwise.run.stage import Work
-from leadwise.run.stage_names import CENSUS, DEVELOPMENT, evaluator_stage, masks_stage, policy_stage, search_stage
+from leadwise.run.stage_names import (
+    CENSUS,
+    DEVELOPMENT,
+    evaluator_stage,
+    masks_stage,
+    places_stage,
+    policy_stage,
+    search_stage,
+    selection_stage,
+)
 from leadwise.search_ledger import answers_of_search
 from leadwise.store import read_tensors, write_tensors
 from leadwise.study.graph import seeds
@@ -42,6 +54,8 @@ MASKS_FORMAT = "leadwise training allocations 1"
 IDENTITY = "cohort.json"
 ANSWERS = "answers.safetensors"
 """Answers of an evaluator to every lead set of a search, if it reads one after the other."""
+_SELECTION = ("selection", "selection_summary", "selection_choices")
+"""Tables about the choice of references."""
 HISTORY = "history.jsonl"
 """Account of a training's epochs, if it leaves one in its scratch directory."""
 
@@ -225,6 +239,33 @@ def develop(work: Work) -> None:
     quality_frame(readings, validation).to_parquet(work.out / "evaluator_quality.parquet", index=False)
 
 
+def choose_anew(work: Work, name: str) -> None:
+    """``selection``, ``selection_summary`` and ``selection_choices`` of an evaluator, at all of its budgets."""
+    plan, selection, found = work.study.plan, work.study.cohort["selection"], []
+    references = _references(work)[name]
+    for k in references.budgets:
+        draws = plan.bootstrap.own_replicates, plan.bootstrap.seed
+        found += reselect(reader_of_search(work, name, k), references, k, selection, *draws)
+    for table, frame in zip(_SELECTION, (selection_frame, selection_summary_frame, choices_frame), strict=True):
+        frame(found).to_parquet(work.out / f"{table}.parquet", index=False)
+
+
+def find_places(work: Work, name: str) -> None:
+    """``places`` of a policy under the readers and under the evaluator that it was trained on."""
+    plan, selection, references = work.study.plan, work.study.cohort["selection"], _references(work)
+    parts = _parts(work)
+    policy = parts.policy(name)
+    readers = [each for each in dict.fromkeys([*plan.readers, trained_on(policy)]) if each in references]
+    readings = Readings(selection, [parts.evaluator(each) for each in readers], memory=work.scratch)
+    frames = [
+        places_frame(readings, reader, allocation, references[reader])
+        for allocation in allocate_budgets(policy, selection, plan.budgets, readings.scorers)
+        for reader in readers
+        if allocation.k in references[reader].budgets
+    ]
+    TABLES["places"].frame(pd.concat(frames) if frames else ()).to_parquet(work.out / "places.parquet", index=False)
+
+
 def freeze(work: Work) -> None:
     """Put everything into the bundle."""
     plan, places = work.study.plan, [work.inputs[CENSUS], work.inputs[DEVELOPMENT]]
@@ -234,12 +275,32 @@ def freeze(work: Work) -> None:
         parts["references"][name] = work.scratch / f"{name}.csv"
         found.save(parts["references"][name])
     parts["tables"] = {file.stem: file for place in places for file in sorted(place.glob("*.parquet"))}
+    for table, frame in _joined_tables(work):
+        parts["tables"][table] = work.scratch / f"{table}.parquet"
+        frame.to_parquet(parts["tables"][table], index=False)
     chosen = [work.inputs[evaluator_stage(name)] / "seeds.csv" for name in plan.evaluators if seeds(plan, name)]
     if chosen:
         parts["tables"]["seeds"] = work.scratch / "seeds.csv"
         pd.concat([pd.read_csv(file) for file in chosen]).to_csv(parts["tables"]["seeds"], index=False)
     identity = Identity.read(json.loads((work.inputs[CENSUS] / IDENTITY).read_text()))
     write_bundle(work.out, work.study.plan_path, identity, parts)
+
+
+def _joined_tables(work: Work) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Tables of which every evaluator or policy has made a part.
+
+    Of the choices of every resample only those are frozen that scoring needs.
+    """
+    plan = work.study.plan
+    places = {table: [selection_stage(name) for name in plan.evaluators] for table in _SELECTION}
+    places["places"] = [places_stage(name) for name in plan.policies]
+    for table, stages in places.items():
+        files = [work.inputs[stage] / f"{table}.parquet" for stage in stages if stage in work.inputs]
+        frames = [pd.read_parquet(file) for file in files]
+        joined = TABLES[table].frame(pd.concat(frames) if frames else ())
+        if table == _SELECTION[-1]:
+            joined = joined[joined["evaluator"].isin(plan.readers) & joined["k"].isin(plan.budgets)]
+        yield table, joined
 
 
 def _references(work: Work) -> dict[str, References]:

@@ -29,7 +29,7 @@ from leadwise.study.status import run_status
 COHORT = "recordings"
 """Name of the work before the stages where the recordings are yet to be made."""
 REPORT = "report"
-OVERHEAD = {"stage": 0.1, "scoring": 10.0, REPORT: 10.0}
+OVERHEAD = {"stage": 0.1, "reselection": 5.0, "scoring": 10.0, REPORT: 10.0}
 """Seconds that everything takes beside the work that it declares: resampling, figures."""
 BYTES_A_READING = 400
 """On disk, of what is read while a role is scored."""
@@ -75,8 +75,9 @@ def amounts(plan: Plan, sizes: Mapping[str, int]) -> dict[str, dict[str, float]]
 
 def _scoring(plan: Plan, records: int) -> dict[str, float]:
     """Readings by each evaluator: what every policy chose, and a few sets beside, at every budget."""
-    readings = (len(plan.policies) + 4) * len(plan.budgets) * records
-    return {f"read {name}": readings for name in plan.evaluators}
+    policies = len(plan.policies.keys() - plan.stand_ins)
+    readings = (policies + 4) * len(plan.budgets) * records
+    return {f"read {name}": readings for name in plan.evaluators if name not in plan.stand_ins}
 
 
 def calibrate(plan: Plan, cohort: Cohort | None) -> dict[str, float]:
@@ -98,7 +99,10 @@ def calibrate(plan: Plan, cohort: Cohort | None) -> dict[str, float]:
             if unit not in seconds:
                 seconds[unit] = min(_seconds(work) for _ in range(2)) / amount  # the first also compiles
     for name, entry in plan.evaluators.items():
-        seconds[f"read {name}"] = seconds.get(getattr(EVALUATORS.find(entry.kind), "reading", ""), 0.0)
+        of = entry.settings.candidate
+        read = EVALUATORS.find(plan.evaluators[of[0]].kind if of else entry.kind)
+        # a kind that names no unit derives its answers from what others have read
+        seconds[f"read {name}"] = seconds.get(getattr(read, "reading", ""), 0.0)
     return seconds
 
 

@@ -16,9 +16,11 @@ from leadwise.run.stage_names import (
     FREEZE,
     evaluator_stage,
     masks_stage,
+    places_stage,
     policy_stage,
     scoring_stage,
     search_stage,
+    selection_stage,
 )
 
 FIT = ("role:train", "role:validation")
@@ -28,9 +30,8 @@ _FITTING, _SCORING = "leadwise.study.fitting", "leadwise.study.scoring"
 
 def scored(role: str, bundle: str, needs: tuple[str, ...] = ()) -> Stage:
     """The scoring of a role with the frozen bundle of this hash, which lies in the run."""
-    return Stage(
-        scoring_stage(role), Later(_SCORING, "score_role", (role,)), (f"role:{role}", *needs), {"bundle": bundle}
-    )
+    work = Later(_SCORING, "score_role", (role,))
+    return Stage(scoring_stage(role), work, (f"role:{role}", *needs), {"bundle": bundle}, version=2)
 
 
 def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = None) -> list[Stage]:
@@ -41,6 +42,8 @@ def stages(plan: Plan, roles: Iterable[str], sizes: Mapping[str, int] | None = N
         Stage(CENSUS, _fitting("describe_cohort"), tuple(f"role:{role}" for role in roles), who),
         *(stage for name in plan.evaluators for stage in _evaluator(plan, name, sizes)),
         *(_policy(plan, name, sizes) for name in plan.policies),
+        *(_reselection(plan, name) for name, each in plan.evaluators.items() if each.references),
+        *(_places(plan, name, sizes) for name in plan.policies if name not in plan.stand_ins),
         _development(plan, sizes),
     ]
     candidates = {evaluator_stage(name, seed) for name in plan.evaluators for seed in trained_seeds(plan, name)}
@@ -97,10 +100,15 @@ def _evaluator(plan: Plan, name: str, sizes: Mapping[str, int]) -> list[Stage]:
     for k in entry.references:
         cost = {f"read {name}": comb(len(LEADS), k) * sizes["selection"]}
         # what was read in the search of an evaluator that this one follows from, or may equal, is not read again
-        others = [search_stage(of, k) for of in entry.settings.evaluators if k in plan.evaluators[of].references]
+        others = [search_stage(of, k) for of in _searched(plan, name, k)]
         needs = (SELECTION, *_parts(plan, [name]), *others)
         made.append(Stage(search_stage(name, k), _fitting("search", name, k), needs, {"k": k}, cost=cost))
     return made
+
+
+def _searched(plan: Plan, name: str, k: int) -> list[str]:
+    """Those that an evaluator is made from and that are searched at a budget, too."""
+    return [of for of in plan.evaluators[name].settings.evaluators if k in plan.evaluators[of].references]
 
 
 def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
@@ -116,12 +124,44 @@ def _policy(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
     return Stage(policy_stage(name), _fitting("fit_policy", name), needs, settings, _version(entry), cost)
 
 
+def _reselection(plan: Plan, name: str) -> Stage:
+    """The stage that chooses an evaluator's references anew. It reads what searches have left, and little else."""
+    entry = plan.evaluators[name]
+    searches = [search_stage(each, k) for k in entry.references for each in (name, *_searched(plan, name, k))]
+    needs = (SELECTION, *_parts(plan, [name]), *searches)
+    settings = {"replicates": plan.bootstrap.own_replicates, "seed": plan.bootstrap.seed}
+    cost = {"reselection": len(entry.references)}
+    return Stage(selection_stage(name), _fitting("choose_anew", name), needs, settings, cost=cost)
+
+
+def _places(plan: Plan, name: str, sizes: Mapping[str, int]) -> Stage:
+    """The stage that gives a policy its places: under the readers, and under what it was trained on."""
+    states = _evaluators_of(plan, name)
+    readers = [each for each in dict.fromkeys([*plan.readers, *states]) if each not in plan.stand_ins]
+    searches = [search_stage(each, k) for each in readers for k in plan.evaluators[each].references]
+    needs = (SELECTION, *_parts(plan, readers, [name]), *searches)
+    cost = {f"read {each}": len(plan.budgets) * sizes["selection"] for each in readers}
+    for each in states:
+        cost[f"read {each}"] = cost.get(f"read {each}", 0) + max(plan.budgets) * sizes["selection"]
+    settings = {"budgets": plan.budgets, "evaluators": readers}
+    return Stage(places_stage(name), _fitting("find_places", name), needs, settings, cost=cost)
+
+
+def _evaluators_of(plan: Plan, policy: str) -> list[str]:
+    """Evaluators that a policy, or one that it is made from, is made from."""
+    settings = plan.policies[policy].settings
+    inner = [name for other in settings.policies for name in _evaluators_of(plan, other)]
+    return list(dict.fromkeys([*settings.evaluators, *inner]))
+
+
 def _development(plan: Plan, sizes: Mapping[str, int]) -> Stage:
     """The stage of the tables about the roles that were used for fitting and choosing."""
     oracle = [search_stage(name, k) for name in plan.readers[:1] for k in plan.evaluators[name].references]
-    needs = ("role:validation", SELECTION, *_parts(plan, plan.evaluators), *oracle)
+    members = [name for name in plan.evaluators if name not in plan.stand_ins]
+    needs = ("role:validation", SELECTION, *_parts(plan, members), *oracle)
     settings = {"bootstrap": plan.bootstrap.model_dump(), "budgets": plan.budgets, "readers": plan.readers}
-    cost = {f"read {name}": 2 * sizes["validation"] for name in plan.evaluators}
+    settings |= {"evaluators": members}
+    cost = {f"read {name}": 2 * sizes["validation"] for name in members}
     return Stage(DEVELOPMENT, _fitting("develop"), needs, settings, cost=cost)
 
 

@@ -5,6 +5,7 @@ What is compared with what follows from the plan alone.
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -12,24 +13,29 @@ import numpy as np
 import pandas as pd
 
 from leadwise.analysis.alignment import alignment_frame, choice_frame, modal_sets, policies_alignment_frame
-from leadwise.analysis.bootstrap import PatientBootstrap
+from leadwise.analysis.bootstrap import Estimate, PatientBootstrap
 from leadwise.analysis.calibration import calibration_frame, reliability_frame
 from leadwise.analysis.contrasts import OWN, Contrast, comparable, contrasts_frame, estimate_contrasts
+from leadwise.analysis.controls import DERIVED, UNTRAINED, controls_frame
 from leadwise.analysis.decomposition import decomposition_frame
+from leadwise.analysis.equivalence import equivalence_rows
 from leadwise.analysis.gaps import gaps_frame
 from leadwise.analysis.interactions import Interaction, estimate_interactions, interactions_frame
 from leadwise.analysis.paired import paired_frame
 from leadwise.analysis.patients import PatientEffects, effects_frame, overlap_frame, patient_effects, patients_frame
 from leadwise.analysis.quality import quality_frame
 from leadwise.analysis.readings import Readings, readings_frame
+from leadwise.analysis.selection import read_choices, with_selection_rows
 from leadwise.analysis.splits import split_frame
 from leadwise.analysis.subgroups import subgroups_frame
 from leadwise.analysis.tidy import REFERENCE
 from leadwise.analysis.transfer import estimate_areas, transfer_frame
+from leadwise.analysis.variance import Cell, Replications, Row, cells_of
 from leadwise.cohort.cohort import Records
 from leadwise.leads import LEADS
 from leadwise.policies.allocation import Allocation
-from leadwise.policies.rollout import allocate_budgets
+from leadwise.policies.rollout import allocate_budgets, ranking_of
+from leadwise.references import MATCHED_METRICS
 from leadwise.run.bundle import Bundle
 from leadwise.run.results import TABLES
 from leadwise.run.stage import Work
@@ -73,6 +79,12 @@ class RoleResults:
         self.compared = {key: comparable(each, references) for key, each in chosen.items()}
         """The parts of all allocations that are compared: for records that have every reference's leads."""
 
+    @cached_property
+    def own_readings(self) -> Readings:
+        """The same readings, of stand-ins too, with the replicates of the study's own claims."""
+        own = PatientBootstrap(self.records, self.plan.bootstrap.own_replicates, self.plan.bootstrap.seed)
+        return self.readings.resampled(own, self.bundle.evaluators.values())
+
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table, in an order in which what was read before serves what comes next."""
         contrasts = self._contrasts()
@@ -88,6 +100,7 @@ class RoleResults:
             "subgroups": self._subgroups(),
             "gap_closed": gaps_frame(contrasts, self.pairs),
             "paired": _joined(self._paired()),
+            "controls": _joined(self._controls()),
             "evaluator_quality": quality_frame(self.readings, self.records),
             "calibration": _joined(self._calibration()),
             "reliability": _joined(self._reliability()),
@@ -99,14 +112,20 @@ class RoleResults:
         tables["patient_effects"] = _joined(effects_frame(each) for several in effects for each in several)
         tables["allocations"] = _joined(allocation_frame(each) for each in self.allocations.values())
         tables["replicates"] = _joined(_replicates(contrasts, interactions))
-        tables["records"] = readings_frame(self.readings)  # last, because it lists what the others have used
+        tables["records"] = readings_frame(self.readings)  # lists what the others have used, before stand-ins are read
+        replications = self._replications()
+        variance = [*(replications.variance if replications else ()), *self._with_selection()]
+        tables["variance"] = pd.DataFrame(variance)
+        tables["replications"] = pd.DataFrame(replications.replications if replications else [])
+        tables["equivalence"] = pd.DataFrame(self._equivalence())
         return {name: TABLES[name].frame(rows) for name, rows in tables.items()}
 
     def _resample(self) -> pd.DataFrame:
-        """``resamples.csv``: which draw of patients all intervals of the role share."""
+        """``resamples.csv``: which draws of patients all intervals of the role share."""
         plan, drawn = self.plan.bootstrap, self.bootstrap
         facts = {"role": self.records.role, "patients": len(drawn.patients), "replicates": plan.replicates}
-        return pd.DataFrame([facts | {"seed": plan.seed, "sha256": drawn.sha256}])
+        facts |= {"seed": plan.seed, "sha256": drawn.sha256, "own_replicates": plan.own_replicates}
+        return pd.DataFrame([facts | {"own_sha256": self.own_readings.bootstrap.sha256}])
 
     def _left_out(self) -> pd.DataFrame:
         """``left_out.csv``: at each k, the records that no contrast with a reference is about."""
@@ -134,12 +153,21 @@ class RoleResults:
                 made |= wanted
         return found
 
-    def _against(self, owner: str, reference: str, evaluator: str, policies: Container[str]) -> list[Contrast]:
+    def _against(
+        self,
+        owner: str,
+        reference: str,
+        evaluator: str,
+        policies: Container[str],
+        readings: Readings | None = None,
+        metrics: Sequence[str] = MATCHED_METRICS,
+    ) -> list[Contrast]:
         """Contrasts with one evaluator's references, at the budgets that were searched for it."""
-        budgets = self.bundle.references[owner].budgets
+        references = self.bundle.references
+        budgets = references[owner].budgets if owner in references else []
         allocations = [each for (name, k), each in self.compared.items() if name in policies and k in budgets]
-        references = self.bundle.references.values()
-        return estimate_contrasts(self.readings, allocations, references, reference, evaluators=[evaluator])
+        readings, several = readings or self.readings, references.values()
+        return estimate_contrasts(readings, allocations, several, reference, metrics, evaluators=[evaluator])
 
     def _interactions(self, contrasts: Sequence[Contrast]) -> list[Interaction]:
         found = []
@@ -147,6 +175,66 @@ class RoleResults:
             of_family = [each for each in contrasts if each.allocation.policy in family.policies]
             found += estimate_interactions(of_family, family.evaluator, family.baseline, family.reference)
         return found
+
+    def _replications(self) -> Replications | None:
+        """The plan's first interactions, and again with everybody who stands in for others; None without any."""
+        sources = {each.source: each.stand_ins for each in self.plan.variance}
+        patients = len(self.bootstrap.patients)
+        return Replications.make(self._replicate, sources, patients) if self.plan.interactions else None
+
+    def _replicate(self, standing: Mapping[str, str]) -> dict[Cell, Estimate]:
+        """The plan's first interactions and their contrasts, with members replaced by those who stand in for them."""
+        family, cells = self.plan.interactions[0], dict[Cell, Estimate]()
+        evaluator, baseline, *policies = (
+            standing.get(name, name) for name in (family.evaluator, family.baseline, *family.policies)
+        )
+        found = [
+            each
+            for reader in (evaluator, baseline)
+            for each in self._against(reader, OWN, reader, policies, self.own_readings)
+        ]
+        for name, policy in zip(family.policies, policies, strict=True):
+            of_policy = [each for each in found if each.allocation.policy == policy]
+            interactions = estimate_interactions(of_policy, evaluator, baseline)
+            cells |= cells_of(interactions, name, family.evaluator, family.baseline)
+        return cells
+
+    def _with_selection(self) -> Iterator[Row]:
+        """The plan's first interactions against references that each resample of the selection role chose."""
+        frozen = self.bundle.tables.get("selection_choices")
+        if frozen is None or not self.plan.interactions:
+            return
+        family, chosen = self.plan.interactions[0], read_choices(frozen)
+        between = family.evaluator, family.baseline
+        readings, policies = self.own_readings, family.policies
+        found = [each for reader in between for each in self._against(reader, OWN, reader, policies, readings)]
+        yield from with_selection_rows(readings, found, chosen, *between)
+
+    def _controls(self) -> Iterator[pd.DataFrame]:
+        """Each learned policy beside what knows nothing of the patient, under the readers and what it was trained on.
+
+        A policy is learned if it has a target and is not made from another policy.
+        """
+        made_from = {name: self.plan.policies[name].settings.policies for name, _ in self.allocations}
+        for (name, k), allocation in self.compared.items():
+            if name not in made_from or made_from[name] or not allocation.trained_on:
+                continue
+            controls = [(DERIVED, self.compared[other, k]) for other in made_from if name in made_from[other]]
+            others = [self.compared[other, k] for other in made_from if not made_from[other]]
+            controls += [(UNTRAINED, each) for each in others if not each.trained_on]
+            ranking = self.bundle.policies[name].first_lead
+            first = None if ranking is None else LEADS[ranking_of(ranking)[0]]
+            for evaluator in dict.fromkeys([*self.plan.readers, allocation.trained_on]):
+                if evaluator in self.readings.evaluators:
+                    references = self.bundle.references.get(evaluator)
+                    yield controls_frame(self.readings, evaluator, allocation, controls, references, first)
+
+    def _equivalence(self) -> Iterator[dict[str, str | int | float]]:
+        """Every contrast in NLL against own references."""
+        policies = {name for name, _ in self.allocations}
+        for evaluator in self.readings.evaluators:
+            found = self._against(evaluator, OWN, evaluator, policies, self.own_readings, ["nll"])
+            yield from equivalence_rows(found, self.plan.equivalence.margin)
 
     def _transfer(self, contrasts: Iterable[Contrast]) -> pd.DataFrame:
         """The plan's matrix; what is compared in AUROC is read here, the rest are contrasts that are there already."""

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Callable
 from importlib.resources import files
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,12 +23,14 @@ from leadwise.report.figures.choices import plot_first_lead, plot_headroom, plot
 from leadwise.report.figures.composition import Shown
 from leadwise.report.figures.contrasts import plot_paired_contrasts, plot_policy_contrasts
 from leadwise.report.figures.diagrams import plot_acquisition_loop, plot_transfer
+from leadwise.report.figures.drawing import SMALL
 from leadwise.report.figures.interactions import plot_interaction_rows
 from leadwise.report.figures.patients import plot_cumulative_benefit, plot_effect_quartiles, plot_sorted_effects
 from leadwise.report.figures.reliability import plot_reliability, plot_reliability_labels
 from leadwise.report.figures.transfer_matrix import plot_transfer_matrix
+from leadwise.report.figures.variance import plot_variance
 from leadwise.run.plan import Plan, read_plan
-from leadwise.run.plan_parts import Transfer
+from leadwise.run.plan_parts import PolicyPair, Transfer
 
 BUDGETS = (2, 3, 4, 6, 8)
 CELL = ["policy", "k", "metric"]
@@ -131,6 +133,35 @@ def make_patients() -> pd.DataFrame:
     ).assign(label=np.nan)
 
 
+SOURCES = ("seeds of the network", "draws of the training masks", "seeds of the policy", "all of these together")
+
+
+def make_variance() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Intervals of I over patients, references and four sources, and five replications of each source."""
+    rng, rows, own = np.random.default_rng(2), [], []
+    for each in make_interactions().query("reference == 'own' and role == 'evaluation'").itertuples():
+        if each.evaluator != "strong":
+            continue
+        key = {"role": "evaluation", "quantity": "interaction", "policy": each.policy, "evaluator": "strong"}
+        key |= {"baseline_evaluator": "controlled", "k": each.k, "metric": each.metric}
+        facts = {"interval_kind": "conditional", "source": "", "value": each.interaction, "lo": each.lo, "hi": each.hi}
+        rows.append(key | facts)
+        rows.append(rows[-1] | {"interval_kind": "with_selection", "source": "references", "lo": each.lo - 0.002})
+        for source in SOURCES:
+            values = each.interaction + rng.normal(0, 0.004, 5)
+            own += [
+                key | {"source": source, "replication": j, "value": v, "lo": v - 0.01, "hi": v + 0.01}
+                for j, v in enumerate(values, 1)
+            ]
+            mean = values.mean()
+            facts = {"interval_kind": "with_seeds", "source": source, "value": mean, "lo": mean - 0.014}
+            rows.append(key | facts | {"hi": mean + 0.014})
+            rows.append(rows[-1] | {"quantity": "contrast", "value": 9.0})
+            rows.append(rows[-2] | {"role": "audit", "value": 9.0})
+    own += [each | {"role": "audit", "value": 9.0} for each in own]
+    return pd.DataFrame(rows), pd.DataFrame(own)
+
+
 def make_transfer() -> pd.DataFrame:
     """Policies of two kinds, trained on two evaluators and read by three, one of which lacks a budget."""
     rng, rows = np.random.default_rng(3), []
@@ -155,6 +186,7 @@ def make_results() -> dict[str, pd.DataFrame]:
         "reliability": make_reliability(),
         "patients": make_patients(),
         "patient_effects": make_effects(),
+        **dict(zip(("variance", "replications"), make_variance(), strict=True)),
         "transfer": make_transfer(),
     }
 
@@ -197,6 +229,7 @@ PANELS: dict[str, Callable[..., Axes]] = {
     "quartiles": lambda r, ax: plot_effect_quartiles(r("patients"), ax),
     "transfer matrix": lambda r, ax: plot_transfer_matrix(r("transfer"), ax=ax),
     "cumulative": lambda r, ax: plot_cumulative_benefit(r("patient_effects"), ax),
+    "variance": lambda r, ax: plot_variance(r("variance"), r("replications"), ax),
 }
 FROM_FRAMES = [name for name in PANELS if name not in ("acquisition loop", "transfer")]
 
@@ -274,6 +307,29 @@ def test_figure_1_shows_all_sets_then_first_leads_then_headroom(
     assert labels == ["ECG-on-Demand", "MGA", "CCGA"], "in the order of the plan, which has no other"
     assert "First lead of the oracle" in axes["(d)"].get_title(loc="left")
     assert "headroom" in axes["(e)"].get_title(loc="left")
+
+
+@pytest.mark.parametrize("compared", [(), (3, 8), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)])
+def test_figure_1_grows_with_its_policies(
+    results: dict[str, pd.DataFrame], plan: Plan, compared: tuple[int, ...]
+) -> None:
+    """No set stands in another's line, however many policies a study has; of many it shows those of its pairs."""
+    names = [f"mga-trained-elsewhere-{number}" for number in range(20 if compared else 12)]
+    pairs = [PolicyPair(policies=[names[0], names[other]], evaluators=["strong"]) for other in compared]
+    family = plan.interactions[0].model_copy(update={"policies": names[:2]})
+    study = {"policies": dict.fromkeys(names, plan.policies["mga"]), "pairs": pairs, "interactions": [family]}
+    many = plan.model_copy(update=study)
+    shown = [names[number] for number in (0, 1, *compared)] if compared else names
+    sets = pd.concat([results["modal_sets"].assign(policy=name) for name in names])
+    (first,) = [each for each in compositions() if each.name == "figure1"]
+    figure = first.compose(Shown(results | {"modal_sets": sets}, many))
+    figure.draw_without_rendering()
+    (ax,) = [ax for ax in figure.axes if ax.get_title(loc="left").startswith("(c)")]
+    assert [label.get_text().replace("\n", "") for label in ax.get_yticklabels()] == shown
+    line = SMALL / 72 * figure.dpi
+    assert ax.bbox.height > 2 * len(shown) * line
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert all(above.y0 > below.y1 for above, below in pairwise(boxes))
 
 
 def test_headroom_marks_the_oracle_as_not_deployable(results: dict[str, pd.DataFrame]) -> None:
@@ -475,6 +531,39 @@ def test_cumulative_benefit_ends_at_the_mean(results: dict[str, pd.DataFrame]) -
     assert points[:, 1].max() == pytest.approx(-delta[delta < 0].sum() / len(delta))
 
 
+def test_each_interval_of_an_interaction_has_its_row_and_each_replication_its_point(
+    results: dict[str, pd.DataFrame],
+) -> None:
+    frame, own = results["variance"], results["replications"]
+    ax = plot_variance(frame, own, policy="mga", k=4)
+    cell = "role == 'evaluation' and quantity == 'interaction' and policy == 'mga' and k == 4 and metric == 'nll'"
+    rows = frame.query(cell)
+    assert [text.get_text().replace("\n", " ") for text in ax.get_yticklabels()] == [
+        "patients",
+        "patients and references",
+        *(f"patients and {source}" for source in SOURCES),
+    ]
+    drawn = [each[0, :, 0] for each in segments(ax)]
+    np.testing.assert_allclose(drawn, rows[["lo", "hi"]])
+    column = [text.get_text() for text in ax.texts]
+    assert column[0].startswith(f"+{1e3 * rows['value'].iloc[0]:.1f} [{1e3 * rows['lo'].iloc[0]:.1f}, ")
+    points = drawn_points(ax, "each replication’s own estimate")
+    expected = [own.query(cell + " and source == @source")["value"] for source in SOURCES]
+    assert points[:, 0].tolist() == pd.concat(expected).tolist()
+    assert points[:, 1].tolist() == pytest.approx(np.repeat(np.arange(2, 6) + 0.3, 5))
+    assert "k = 4: I in NLL, evaluation role" in words(ax)
+    assert "strong minus controlled" in ax.get_xlabel()
+
+
+def test_intervals_over_seeds_are_shown_where_the_plan_has_seeds(
+    results: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    said = tomllib.loads((files("leadwise") / "studies" / "ptbxl.toml").read_text(encoding="utf-8"))
+    for sources in ([], [{"source": "seeds", "stand_ins": {"mga": ["mga", "ccga"]}}]):
+        plan = Plan.model_validate(said | {"variance": sources})
+        assert ("variance.svg" in draw_figures(results, plan, tmp_path / str(len(sources)))) == bool(sources)
+
+
 def test_files_are_whole_accessible_and_the_same_every_time(
     results: dict[str, pd.DataFrame], plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,7 +640,7 @@ def test_a_run_of_others_shows_its_own_evaluators_policies_and_budget(results: d
 
 def test_a_plan_that_compares_nothing_has_figures_of_its_contrasts(results: dict[str, pd.DataFrame]) -> None:
     shown = Shown(results, renamed({}, without=("interactions", "pairs", "hypotheses")))
-    for each in compositions():
+    for each in (one for one in compositions() if not one.needs):  # the others' frames would have no rows
         said = " ".join(map(words, each.compose(shown).axes))
         assert ": I in" not in said, each.name
         assert "10³ · I" not in said, each.name

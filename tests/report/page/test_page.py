@@ -54,6 +54,32 @@ evaluator = "controlled"
 budgets = [2, 4]
 metrics = ["nll", "ece"]
 expected = "below zero"
+
+[[hypotheses]]
+level = "secondary"
+quantity = "removed"
+policies = ["mga"]
+evaluator = "strong"
+baseline = "controlled"
+budgets = [2]
+metrics = ["nll"]
+expected = "above zero"
+
+[[hypotheses]]
+level = "secondary"
+quantity = "contrast"
+policies = ["strong-mga"]
+evaluator = "strong"
+budgets = [2]
+metrics = ["nll"]
+expected = "equivalent"
+
+[[decompositions]]
+policies = ["mga"]
+evaluator = "strong"
+baseline = "controlled"
+recalibrated_evaluator = "strong-recalibrated"
+recalibrated_baseline = "controlled-recalibrated"
 """
 VOID = {"meta", "input", "br", "link", "img"}
 
@@ -325,8 +351,11 @@ def test_hypotheses_have_their_verdicts(changed: Callable[..., Read], html: Read
     text = " ".join(changed(lambda plan: plan + HYPOTHESES, add).texts["hypotheses"].split())
     assert "The plan names none." in html.texts["hypotheses"]
     assert "Source: results/hypotheses.csv, SHA-256" in text
-    parts = re.split(r"\d\. (?=[ID] of)", text)[1:]
-    assert len(parts) == 2
+    parts = re.split(r"\d\. (?=[IDW][a-z ]+of)", text)[1:]
+    assert len(parts) == 4
+    assert "What recalibration removes of I of MGA, the strong evaluator minus the controlled one, k = 2" in text
+    assert "D of Strong-MGA under the strong evaluator, k = 2, NLL: equivalent" in text
+    assert "Where equivalence is expected, the interval is of 90%" in text
     assert "I of ECG-on-Demand, the strong evaluator minus the controlled one, k = 2, NLL: above zero primary" in text
     assert "D of ECG-on-Demand and MGA under the controlled evaluator, k = 2 and 4, NLL and ECE: below zero" in text
     (first,) = found[0].query("number == 1 and role == 'evaluation'").to_dict("records")

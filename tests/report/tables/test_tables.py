@@ -43,7 +43,8 @@ def test_every_table_has_a_name_of_its_own(tables: dict[str, ReportTable], conte
 def test_tables_are_those_of_the_plan(contents: RunContents, tables: dict[str, ReportTable]) -> None:
     plan = contents.plan
     contrasts = [name.removeprefix("contrasts-") for name in tables if name.startswith("contrasts-")]
-    assert contrasts == [name for name, each in plan.evaluators.items() if each.references]
+    searched = [name for name, each in plan.evaluators.items() if each.references]
+    assert contrasts == [name for name in searched if name not in plan.stand_ins] != searched
     interactions = [table for name, table in tables.items() if name.startswith("interactions")]
     assert len(interactions) == len(plan.interactions)
     for table, family in zip(interactions, plan.interactions, strict=True):
@@ -51,9 +52,11 @@ def test_tables_are_those_of_the_plan(contents: RunContents, tables: dict[str, R
 
 
 def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: dict[str, ReportTable]) -> None:
-    plan, policies, studied = contents.plan, len(contents.plan.policies), len(contents.plan.studied)
-    roles, metrics, labels, evaluators = len(contents.scored), 3, 5, len(contents.bundle.evaluators)
-    searched = {name: set(each.references) for name, each in plan.evaluators.items()}
+    plan, studied = contents.plan, len(contents.plan.studied)
+    members = {name: each for name, each in plan.evaluators.items() if name not in plan.stand_ins}
+    policies, evaluators = len(plan.policies.keys() - plan.stand_ins), len(members)
+    roles, metrics, labels = len(contents.scored), 3, 5
+    searched = {name: set(each.references) for name, each in members.items()}
     shared = {name: len(set(plan.budgets) & found) for name, found in searched.items()}
     both = sum(shared[name] for name in plan.readers)
     budgets = len(plan.budgets)
@@ -63,7 +66,10 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
         "hypotheses": 0,
         "splits": len(plan.roles),
         "evaluator-quality": (roles + 1) * evaluators * 2 * 5,
-        "references": metrics * sum(map(len, searched.values())),
+        "references": metrics * sum(len(each.references) for each in plan.evaluators.values()),
+        "selection": metrics * sum(len(each.references) for each in plan.evaluators.values()),
+        "controls": len(contents.results["controls"]),
+        "places": len(contents.results["places"]),
         **{f"contrasts-{name}": roles * policies * metrics * shared[name] for name in searched if searched[name]},
         "transfer": roles * (metrics + 1) * matrix,
         "pairs": roles * budgets * metrics * sum(len(each.evaluators) for each in plan.pairs),
@@ -71,13 +77,17 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
         "calibration-differences": roles * both * studied * 7,
         "calibration-labels": roles * both * studied * labels,
         "patient-effects": roles * both * studied * 11,
-        "patient-benefit": roles * both * (studied * 9 + 5),
+        "patient-benefit": roles * both * (studied * 12 + 5),
         "alignment": roles * policies * both,
         "lead-frequencies": roles * policies * budgets,
         "modal-sets": roles * policies * budgets,
         "headroom": 12 + budgets + budgets + sum(k <= 4 for k in plan.budgets),
         "published": 0,
     }
+    first = plan.interactions[0]
+    cells = metrics * len(set(plan.budgets).intersection(searched[first.evaluator], searched[first.baseline]))
+    # two policies by themselves and over draws of masks, one of them over seeds
+    expected |= {"variance": roles * cells * (2 + 2 + 1), "equivalence": roles * policies * sum(shared.values())}
     for name, family in zip([n for n in tables if n.startswith("interactions")], plan.interactions, strict=True):
         owners = (family.evaluator, family.baseline) if family.reference == "own" else (family.reference,)
         common = set(plan.budgets).intersection(*(searched[owner] for owner in owners))

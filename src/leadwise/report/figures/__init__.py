@@ -31,7 +31,7 @@ def draw_figures(results: Mapping[str, pd.DataFrame], plan: Plan, directory: Pat
     """Draw every figure of the report and write it as SVG and PDF; returns the files by name.
 
     Any of the results (frames by the names of their files) may be missing; the plan says which policies and evaluators
-    are shown, and in what order.
+    are shown, and in what order, and whether a figure belongs to the study at all.
     """
     shown = Shown(results, plan)
     written: dict[str, Path] = {}

@@ -15,6 +15,8 @@ from leadwise.report.figures.drawing import COLUMN, PAGE, SMALL, axes, dress, le
 from leadwise.report.figures.rows import budget_of, budgets_in, policies_in, reader_of, rows_of, shown_role
 from leadwise.report.names import BLUE, FAINT, INK, PALE, PURPLE, VERMILLION, evaluator_title, spoken, styles
 
+_MANY = 12
+"""Number of policies that a page has room for."""
 _ORACLES = {
     # statistic of headroom.csv: what the legend calls it, colour, marker, line
     "fixed": ("best fixed set", INK, "d", "-"),
@@ -51,7 +53,7 @@ def plot_modal_sets(
         ax.text(bar_start + width + 0.25, y, f"{100 * share:.1f}%", va="center", fontsize=SMALL, color=INK)
     _lead_columns(ax, bar_start + bar_room + 3.2, len(rows))
     first = [list(rows["policy"]).index(name) for name in names]
-    ax.set_yticks(first, [fill(spoken(name), 18, break_on_hyphens=False) for name in names])
+    ax.set_yticks(first, [fill(spoken(name), 18) for name in names])
     ax.tick_params(axis="y", length=0)
     for y in first[1:]:
         ax.axhline(y - 0.5, color=FAINT, linewidth=0.6)
@@ -108,17 +110,26 @@ def plot_first_lead(headroom: pd.DataFrame, ax: Axes | None = None, evaluator: s
     return ax
 
 
+def _policies(shown: Shown) -> list[str]:
+    """All policies, or of many those of the study's question and of its pairs; the tables have the others."""
+    every, plan = shown.policies("modal_sets", [*shown.plan.policies]), shown.plan
+    compared = {*plan.studied, *(name for pair in plan.pairs for name in pair.policies)}
+    return every if len(every) <= _MANY else [name for name in every if name in compared] or every
+
+
 def _figure(shown: Shown) -> Figure:
-    figure = Figure(figsize=(PAGE, 7.2), layout="constrained")
+    policies = _policies(shown)
+    heights = 2.65, max(4.55, 0.8 + 0.32 * len(policies))  # two sets for each policy
+    figure = Figure(figsize=(PAGE, sum(heights)), layout="constrained")
     # rows of their own, so that the diagrams need not leave room for the labels of the axes below them
-    diagrams, choices = figure.subfigures(2, 1, squeeze=False, height_ratios=(2.5, 4.3)).ravel()
+    diagrams, choices = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel()
     sets, oracle = choices.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1)).ravel()
     panels = [*diagrams.subplots(1, 2), sets.subplots(), *oracle.subplots(2, 1)]
     modal_sets, headroom, reader = shown.frame("modal_sets"), shown.frame("headroom"), shown.reader("headroom")
     k = shown.budget("modal_sets")
     plot_acquisition_loop(panels[0], shown.first_lead, k or max(shown.plan.budgets))
     plot_transfer(panels[1], shown.baseline, shown.evaluator)
-    plot_modal_sets(modal_sets, panels[2], shown.policies("modal_sets", [*shown.plan.policies]), k)
+    plot_modal_sets(modal_sets, panels[2], policies, k)
     plot_first_lead(headroom, panels[3], reader)
     plot_headroom(headroom, panels[4], reader)
     letter(panels)
@@ -131,8 +142,9 @@ FIGURES = (
         "figure1",
         "How leads are acquired, what is frozen, and the headroom",
         "Diagrams of (a) the acquisition loop and (b) the frozen policy read by evaluators; (c) the most "
-        "frequent lead sets of each policy; (d) the oracle's first lead; (e) NLL of the best fixed set and of oracles "
-        "over budgets. Oracles see the labels and cannot be deployed.",
+        "frequent lead sets of each policy, or, of many, of those that are compared in pairs; (d) the oracle's first "
+        "lead; (e) NLL of the best fixed set and of oracles over budgets. Oracles see the labels and cannot be "
+        "deployed.",
         _figure,
     ),
 )

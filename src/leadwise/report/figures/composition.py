@@ -13,6 +13,7 @@ from leadwise.report.figures.rows import budget_of, budgets_in, first_of, polici
 from leadwise.report.names import the_evaluator
 from leadwise.report.numbers import listing
 from leadwise.run.plan import Plan
+from leadwise.run.plan_parts import Hypothesis
 
 METRICS = ("nll", "brier", "ece")
 
@@ -50,10 +51,19 @@ class Shown:
     def budget(self, name: str) -> int:
         """The frame's budget that is nearest to that of the plan's primary hypothesis, else the one in the middle."""
         frame = self.frame(name)
-        primary = [each.budgets[0] for each in self.plan.hypotheses if each.level == "primary"]
+        primary = [each.budgets[0] for each in self._primary]
         if not primary:
             return budget_of(frame, None)
         return min(budgets_in(frame), key=lambda k: (abs(k - primary[0]), k), default=primary[0])
+
+    @property
+    def _primary(self) -> list[Hypothesis]:
+        return [each for each in self.plan.hypotheses if each.level == "primary"]
+
+    @property
+    def primary(self) -> list[str]:
+        """Policies of the plan's primary hypothesis, else those that are looked at closely."""
+        return self._primary[0].policies if self._primary else self.plan.studied
 
     @property
     def first_lead(self) -> str:

@@ -151,8 +151,11 @@ def _expectation(row: Mapping[str, Any]) -> str:
     """A hypothesis in words."""
     policies, metrics = ([spoken(name) for name in row[column].split()] for column in ("policies", "metrics"))
     evaluator = the_evaluator(row["evaluator"])
+    interaction = f"I of {listing(policies)}, {evaluator} minus {the_other(row['baseline'])}"
     subject = {
-        "interaction": f"I of {listing(policies)}, {evaluator} minus {the_other(row['baseline'])}",
+        "interaction": interaction,
+        "removed": f"What recalibration removes of {interaction}",
+        "remaining": f"What recalibration leaves of {interaction}",
         "contrast": f"D of {listing(policies)} under {evaluator}",
         "paired": f"{' minus '.join(policies)} under {evaluator}",
     }[row["quantity"]]

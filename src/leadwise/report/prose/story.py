@@ -1,5 +1,6 @@
 """Subject of a summary's sentences: the role, the family of interactions and the cell of the headline."""
 
+from collections.abc import Sequence
 from itertools import product
 
 from leadwise.analysis.contrasts import OWN
@@ -41,12 +42,17 @@ class Story:
     def cell(self, family: Family, policy: str, k: int, metric: str) -> Cell:
         return Cell.at(self.find, self.role, family, policy, k, metric)
 
-    def cells(self, family: Family) -> list[Cell]:
-        """Every policy of a family at every budget of the plan, whether it is there or not."""
-        named = self.plan.studied
-        for each in self.plan.interactions:
-            if (each.evaluator, each.baseline, each.reference) == family:
-                named = each.policies
+    def cells(self, family: Family, policies: Sequence[str] = ()) -> list[Cell]:
+        """Every policy of a family at every budget of the plan, whether it is there or not.
+
+        Without ``policies`` they are those that the plan names together with that of the headline.
+        """
+        together = [
+            each.policies
+            for each in self.plan.interactions
+            if (each.evaluator, each.baseline, each.reference) == family and self.primary.policy in each.policies
+        ]
+        named = policies or next(iter(together), self.plan.studied)
         return [self.cell(family, *place) for place in product(named, self.plan.budgets, METRICS)]
 
     def folds(self, role: str) -> str:

@@ -12,6 +12,7 @@ from leadwise.report.names import spoken
 from leadwise.report.numbers import estimate, listing, several
 from leadwise.report.prose import one_evaluator, other_settings, transfer
 from leadwise.report.prose.aligned import aligned
+from leadwise.report.prose.controls import controls
 from leadwise.report.prose.matrix import decomposition, matrix
 from leadwise.report.prose.story import EXPLORATORY, METRICS, Story
 from leadwise.report.prose.words import names
@@ -48,6 +49,7 @@ def summarise(contents: RunContents) -> Summary:
         "Whose results": scope(story),
         "The cell of the headline": [level(story), *main.primary_cell(story), *hypotheses(story)],
         "Across policies, budgets and metrics": main.across(story),
+        "Beside controls": controls(story),
         "Other references, other evaluators": other_settings.robustness(story),
         "Other evaluators in the place of the baseline": other_settings.baselines(story),
         "Policies trained on other evaluators": [matrix(story)],
@@ -141,8 +143,8 @@ def boundary(story: Story) -> Iterator[str]:
         "Intervals take the trained evaluators and policies and the frozen references as given: they tell what "
         "other patients would change, not what another training would. All come from one resample, so they are "
         "correlated, and many pointwise intervals together are no joint statement. "
-        "No margin of equivalence, no rule for subgroups and no clinical threshold was set; an interval that "
-        "includes zero does not show that two arms are equal. "
+        "No rule for subgroups and no clinical threshold was set. An interval that includes zero does not show that "
+        f"two arms are equal; that takes the plan's margin of equivalence, {story.plan.equivalence.margin:g} in NLL. "
         "The study looks back at one data set. A budget counts channels of recordings that were made with all "
         "their leads, not electrodes, and no benefit to patients is shown. An oracle, where one appears, looks at "
         "the labels and cannot be deployed. What no hypothesis of the plan is about is exploratory."

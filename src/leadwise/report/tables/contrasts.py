@@ -11,8 +11,9 @@ _COLUMNS |= {"delta": "D", INTERVAL: INTERVAL}
 
 
 def tables(view: View) -> Iterator[ReportTable]:
-    searched = [name for name, each in view.plan.evaluators.items() if each.references]
-    levels = same("level") if any(each.quantity == "contrast" for each in view.plan.hypotheses) else {}
+    plan = view.plan
+    searched = [name for name, each in plan.evaluators.items() if each.references and name not in plan.stand_ins]
+    levels = same("level") if any(each.quantity == "contrast" for each in plan.hypotheses) else {}
     for name in searched:
         evaluator, status = the_evaluator(name), view.status("contrast", name)
         rows = view.rows("contrasts", evaluator=name, reference_evaluator=name)

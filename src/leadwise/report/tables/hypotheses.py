@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from leadwise.findings.verdicts import EQUIVALENT
 from leadwise.report.tables.published import PAPER
 from leadwise.report.tables.view import INTERVAL, ReportTable, View, column_of, same
 
@@ -19,10 +20,12 @@ def tables(view: View) -> Iterator[ReportTable]:
     columns |= {"reference": "references", "budgets": "k", "metrics": "metrics", "expected": "expected"}
     columns |= {"cells": "cells", "present": "cells there", "holding": "as expected", "contradicted": "contradicted"}
     columns |= {"verdict": "verdict", "value": "estimate", INTERVAL: INTERVAL}
+    equivalence = " Where equivalence is expected, the interval is of 90%, and has to lie within the plan's margin."
     yield view.table(
         "hypotheses",
         "Hypotheses",
-        f"What the plan expected before anybody looked at the {view.roles}, and what came of it.",
+        f"What the plan expected before anybody looked at the {view.roles}, and what came of it."
+        f"{equivalence * (EQUIVALENT in column_of(rows, 'expected'))}",
         ["hypotheses"],
         rows.assign(**{PAPER: said.get(PAPER)}),
         columns,

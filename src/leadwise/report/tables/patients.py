@@ -28,6 +28,7 @@ _BENEFITS = (
     *("spearman", "benefit jaccard", "benefit under both", "benefit under the first only"),
     *("benefit under the second only", "benefit under neither"),
     *(f"Q{q} {statistic}" for statistic in ("mean", "benefit rate") for q in range(1, 5)),
+    *(f"Q4 minus Q{q} benefit rate" for q in range(1, 4)),
 )
 
 

@@ -6,8 +6,11 @@ from typing import Any
 import pandas as pd
 
 from leadwise.analysis.contrasts import OWN
+from leadwise.analysis.tidy import REFERENCE
 from leadwise.cohort.roles import SCORED
+from leadwise.findings.estimates import ALL_LEADS
 from leadwise.findings.paper import SCORED_FOLDS
+from leadwise.findings.statements import QUALITY
 from leadwise.report.numbers import Estimate, Named
 from leadwise.run.contents import RunContents
 from leadwise.run.results import KEYS
@@ -15,12 +18,22 @@ from leadwise.run.results import KEYS
 PAPER = "paper"
 _BARE = ("value", "delta", "interaction", "leads")
 """Columns whose numbers need no word before them."""
-COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters")
+COUNTS = ("records", "patients", "all_zero", "candidates", "epoch", "parameters", "replicates")
 """Columns that count things."""
+_STATISTICS = {
+    "calibration": ("calibration", "ece", "{} difference", ""),
+    "label ece": ("calibration", "ece", "ece difference", "{}"),
+    "spearman": ("patients", "nll", "spearman", ""),
+    "group mean": ("patients", "nll", "mean", "{}"),
+}
+"""Of quantities that are statistics: table, metric of the reference, statistic and label, the last two made from what
+stands for a metric in the statement."""
 _ESTIMATES = {
     "interaction": ("interactions", "interaction"),
     "contrast": ("contrasts", "delta"),
     "paired": ("paired", "delta"),
+    QUALITY: ("evaluator_quality", "value"),
+    **{quantity: (table, "value") for quantity, (table, *_) in _STATISTICS.items()},
 }
 """Table and column of a cell's estimate, by the quantity of its statement."""
 
@@ -36,8 +49,8 @@ class PaperNumbers:
     def beside(self, table: str, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of a result table, with what the paper says of each by fold and column in the column ``paper``.
 
-        A number stands in the rows of the role that has its fold. What the paper says of a role that it scored and
-        that has no rows stands beside the role that was scored; its fold is then negative.
+        A number stands in the rows of the role that has its fold and no other. What the paper says of a role that it
+        scored and that has no rows stands beside the role that was scored; its fold is then negative.
         """
         if self._published.empty or rows.empty:
             return rows
@@ -64,10 +77,15 @@ class PaperNumbers:
         reference = rows["reference"].where(rows["reference"] != OWN, rows["evaluator"])
         facts = {"policy_a": rows["policy"], "policy_b": rows["versus"], "baseline_evaluator": rows["baseline"]}
         facts |= {"reference_evaluator": reference, "reference_metric": rows["metric"]}
-        cells = rows.assign(**facts)
+        cells = rows.assign(**facts, leads=ALL_LEADS)
         said = pd.Series([{}] * len(rows), index=rows.index, dtype=object)
         for quantity, (table, column) in _ESTIMATES.items():
             of_quantity = cells[cells["quantity"] == quantity]
+            if quantity in _STATISTICS:
+                _, metric, *parts = _STATISTICS[quantity]
+                asked = [[part.format(each.replace("-", " ")) for part in parts] for each in of_quantity["metric"]]
+                named = pd.DataFrame(asked, of_quantity.index, ["statistic", "label"])
+                of_quantity = of_quantity.assign(versus=REFERENCE, reference_metric=metric).join(named)
             found = self.beside(table, of_quantity).get(PAPER, pd.Series(dtype=object))
             said.update(found.map(lambda each, own=column: {(f, "value"): v for (f, c), v in each.items() if c == own}))
         return rows.assign(**{PAPER: said})
@@ -83,7 +101,7 @@ class PaperNumbers:
         for (fold, of, column), value in said.items():
             if not fold and of in ("", role):
                 found[0, column] = value
-            elif fold and role is not None and fold in self._roles.get(role, []):
+            elif fold and role is not None and self._roles.get(role) == [fold]:
                 found[fold, column] = value
             elif fold in SCORED_FOLDS and fold not in here and role in SCORED:
                 found[-fold, column] = value
