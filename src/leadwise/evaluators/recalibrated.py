@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64
-from scipy.special import expit, logit
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
@@ -94,6 +93,8 @@ class RecalibratedEvaluator:
 
     def derive(self, probabilities: Float[np.ndarray, "*many l"]) -> Float64[np.ndarray, "*many l"]:
         """Its own probabilities, where these are the source's."""
+        from scipy.special import expit, logit
+
         z = logit(np.clip(probabilities.astype(np.float64), _SMALLEST, 1 - _SMALLEST))
         return np.asarray(expit(self.intercepts + self.slopes * z))
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
-from scipy.special import expit, logit
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
@@ -23,6 +22,8 @@ LARGEST = 80.0
 
 def logits_of(probabilities: Float64[np.ndarray, "*many l"]) -> Float32[np.ndarray, "*many l"]:
     """Logits as a table keeps them: in single precision, which is what networks compute in."""
+    from scipy.special import logit
+
     with np.errstate(divide="ignore"):
         return np.clip(logit(probabilities), -LARGEST, LARGEST).astype(np.float32)
 
@@ -118,4 +119,6 @@ class _PreparedTable:
             raise InputError(
                 "The table has no answer for a record that lacks the leads; ask for records that have them."
             )
+        from scipy.special import expit
+
         return np.asarray(expit(logits.astype(np.float64)))

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logit
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
@@ -52,6 +50,9 @@ def fit_temperature(evaluator: Evaluator, records: Records, name: str) -> SavedE
 
 def best_slope(labels: Labels, probabilities: Probabilities) -> float:
     """1 / T, the number s for which σ(s · logit p) has the lowest NLL over all records and labels."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logit
+
     z = logit(np.clip(probabilities, 1e-15, 1 - 1e-15)) * np.where(labels, -1.0, 1.0)
 
     def loss(log_slope: float) -> float:

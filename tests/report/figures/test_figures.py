@@ -555,13 +555,12 @@ def test_each_interval_of_an_interaction_has_its_row_and_each_replication_its_po
     assert "strong minus controlled" in ax.get_xlabel()
 
 
-def test_intervals_over_seeds_are_shown_where_the_plan_has_seeds(
-    results: dict[str, pd.DataFrame], tmp_path: Path
+def test_intervals_over_seeds_are_shown_where_there_are_some(
+    results: dict[str, pd.DataFrame], plan: Plan, tmp_path: Path
 ) -> None:
-    said = tomllib.loads((files("leadwise") / "studies" / "ptbxl.toml").read_text(encoding="utf-8"))
-    for sources in ([], [{"source": "seeds", "stand_ins": {"mga": ["mga", "ccga"]}}]):
-        plan = Plan.model_validate(said | {"variance": sources})
-        assert ("variance.svg" in draw_figures(results, plan, tmp_path / str(len(sources)))) == bool(sources)
+    assert "variance.svg" in draw_figures(results, plan, tmp_path / "with")
+    without = results | {"replications": results["replications"].iloc[:0]}
+    assert "variance.svg" not in draw_figures(without, plan, tmp_path / "without")
 
 
 def test_files_are_whole_accessible_and_the_same_every_time(
