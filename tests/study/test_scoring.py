@@ -206,12 +206,12 @@ evaluators = ["a", "b"]
 
 [[variance]]
 source = "draws"
-stand_ins = {p = ["q", "r"], a = ["c", "b"]}
+stand_ins = {p = ["q", "r"], a = ["c", "a"]}
 """
 
 
 def test_what_only_stands_in_for_others_is_in_no_table(records: Records, tmp_path: Path) -> None:
-    """Here q and c do nothing else; r and b have a part of their own."""
+    """Here q and c do nothing else; r is in the matrix, too."""
     bundle = made(tmp_path, records, STAND_INS, {"p": "a", "q": "a", "r": "a"}, ["a", "b", "c"])
     assert bundle.plan.stand_ins == {"q", "c"}
     frames = frames_of(bundle, records, tmp_path)
