@@ -530,6 +530,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"variance": [{"source": "seeds", "stand_ins": {"greedy": ["other", "light"]}}]},
         "'variance.1.stand_ins.greedy' names the policy 'light'; there are greedy, other, same, any.",
     ),
+    (
+        {"variance": [{"source": "seeds", "stand_ins": {"light": ["lines", "net"]}}]},
+        "'variance.1.stand_ins' puts 'net' in the place of both evaluators of the first interactions; name another "
+        "one.",
+    ),
     ({"equivalence": {"margin": 0.0}}, "'equivalence.margin' is 0.0: it should be greater than 0."),
 ]
 

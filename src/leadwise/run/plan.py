@@ -131,14 +131,15 @@ class Plan(Part):
 
         Only such as have references.
         """
-        searched = [name for name, each in self.evaluators.items() if each.references]
+        searched = [name for name, each in self.evaluators.items() if each.references and name not in self.stand_ins]
         chosen = [self.interactions[0].baseline, self.interactions[0].evaluator] if self.interactions else searched[:2]
         return [name for name in chosen if name in searched]
 
     @property
     def studied(self) -> list[str]:
-        """Policies that are looked at closely: those of the first interactions, else all."""
-        return list(self.interactions[0].policies if self.interactions else self.policies)
+        """Policies that are looked at closely: those of the first interactions, else all but stand-ins."""
+        everybody = [name for name in self.policies if name not in self.stand_ins]
+        return list(self.interactions[0].policies if self.interactions else everybody)
 
     @property
     def stand_ins(self) -> set[str]:
@@ -248,6 +249,17 @@ class Plan(Part):
                     raise PlanError(f"'{where}' is no evaluator or policy of the plan; {right_one(member, known)}")
                 self._check_known(where, *(((), names) if policies else (names, ())))
                 _check_twice(where, names, "policy" if policies else "evaluator")
+            for family in self.interactions[:1]:
+                of, baseline = (source.stand_ins.get(name) for name in (family.evaluator, family.baseline))
+                pairs = zip(
+                    of or [family.evaluator] * max(counts), baseline or [family.baseline] * max(counts), strict=True
+                )
+                same = [one for one, other in pairs if one == other]
+                if same:
+                    raise PlanError(
+                        f"'variance.{number}.stand_ins' puts '{same[0]}' in the place of both evaluators of the first "
+                        "interactions; name another one."
+                    )
 
     def _check_known(self, where: str, evaluators: Iterable[str], policies: Iterable[str]) -> None:
         """Raise unless all that something names is in the plan."""
