@@ -86,8 +86,8 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
     }
     first = plan.interactions[0]
     cells = metrics * len(set(plan.budgets).intersection(searched[first.evaluator], searched[first.baseline]))
-    # two policies by themselves and over draws of masks, one of them over seeds
-    expected |= {"variance": roles * cells * (2 + 2 + 1), "equivalence": roles * policies * sum(shared.values())}
+    # two policies by themselves, with selection and over draws of masks, one of them over seeds
+    expected |= {"variance": roles * cells * (2 + 2 + 2 + 1), "equivalence": roles * policies * sum(shared.values())}
     for name, family in zip([n for n in tables if n.startswith("interactions")], plan.interactions, strict=True):
         owners = (family.evaluator, family.baseline) if family.reference == "own" else (family.reference,)
         common = set(plan.budgets).intersection(*(searched[owner] for owner in owners))
