@@ -486,7 +486,8 @@ def test_what_knows_nothing_of_the_patient_is_beside_every_learned_policy(tables
         *((policy, "random-subset", "untrained policy") for policy in rows["policy"]),
         ("ecg-on-demand", "cohort-state", "policy made from it"),
     }
-    paired = tables["paired"].set_index(["role", "evaluator", "k", "metric", "policy_a", "policy_b"])
+    paired = tables["paired"].rename(columns={"policy_a": "policy", "policy_b": "versus"})
+    paired = paired.set_index(["role", "evaluator", "k", "metric", "policy", "versus"])
     own = rows[rows["policy"] == "ecg-on-demand"].set_index(["role", "evaluator", "k", "metric", "policy", "versus"])
     both = own.merge(paired, left_index=True, right_index=True, suffixes=("", "_paired"))
     assert len(both) == 2 * 2 * 2 * 2 * 3  # two controls, roles, evaluators, budgets, and the metrics

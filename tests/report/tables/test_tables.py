@@ -86,8 +86,8 @@ def test_tables_are_as_long_as_the_plan_implies(contents: RunContents, tables: d
     }
     first = plan.interactions[0]
     cells = metrics * len(set(plan.budgets).intersection(searched[first.evaluator], searched[first.baseline]))
-    # two policies by themselves and over draws of masks, one of them over seeds
-    expected |= {"variance": roles * cells * (2 + 2 + 1), "equivalence": roles * policies * sum(shared.values())}
+    # two policies by themselves, with selection and over draws of masks, one of them over seeds
+    expected |= {"variance": roles * cells * (2 + 2 + 2 + 1), "equivalence": roles * policies * sum(shared.values())}
     for name, family in zip([n for n in tables if n.startswith("interactions")], plan.interactions, strict=True):
         owners = (family.evaluator, family.baseline) if family.reference == "own" else (family.reference,)
         common = set(plan.budgets).intersection(*(searched[owner] for owner in owners))
@@ -237,6 +237,7 @@ def test_results_without_rows_make_tables_without_rows(contents: RunContents, ta
 
 def test_one_role_needs_no_column_and_two_do(contents: RunContents, tables: dict[str, ReportTable]) -> None:
     about_both = {"splits", "claims"}  # a role is counted, and claims are about it, though it was not scored
+    of_others = {"evaluator-quality", "seeds", "headroom", "selection", "places"}  # or of these roles and others
     results = {
         name: frame[frame["role"] != "evaluation"] if "role" in frame and name not in about_both else frame
         for name, frame in contents.results.items()
@@ -244,7 +245,7 @@ def test_one_role_needs_no_column_and_two_do(contents: RunContents, tables: dict
     alone = {table.name: table for table in report_tables(replace(contents, results=results))}
     for name in set(tables) - {"references", "published"}:
         assert "role" in tables[name].frame
-        assert ("role" in alone[name].frame) == (name in about_both | {"evaluator-quality", "seeds", "headroom"}), name
+        assert ("role" in alone[name].frame) == (name in about_both | of_others), name
         assert "evaluation" not in alone[name].caption
     assert "on the audit role" in alone["interactions"].caption
 

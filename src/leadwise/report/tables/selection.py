@@ -9,19 +9,17 @@ PLACE = 45
 
 
 def tables(view: View) -> Iterator[ReportTable]:
-    keys = ["evaluator", "metric", "k"]
+    keys = ["role", "evaluator", "metric", "k"]
     rows = joined(view.rows("selection_summary"), view.rows("selection", rank=1), keys, ["leads"], "left")
-    if not len(rows):
-        return
-    rows = rows.assign(chosen=rows["probability"].map(percent))
+    rows = rows.assign(chosen=rows["probability"].map(percent) if len(rows) else None)
     caption = (
-        "What a search would have found on other patients of the selection role, whom resamples stand for: how often "
+        "What a search would have found on other patients, for whom resamples of the selection role stand: how often "
         "it chooses the reference again, and how many sets it chooses at least once. The corrected value is the mean "
-        "metric of what a resample chooses, for the patients whom it does not hold; the value itself flatters the set, "
-        "which was chosen for it. The regret is how much worse than the best, on all patients, the set of a resample "
-        "is on average."
+        "metric of what a resample chooses, for the patients whom it does not hold, where the value itself flatters a "
+        "set that was chosen for it. The regret is how much worse than the best, on all patients, the set of a "
+        "resample is on average."
     )
-    columns = same("evaluator", "k", "metric", "leads") | {"chosen": "chosen again"}
+    columns = same("role", "evaluator", "k", "metric", "leads") | {"chosen": "chosen again"}
     columns |= {"sets": "sets ever chosen"} | same("value") | {"corrected": "corrected value"} | same("regret")
     source, order = ["selection_summary", "selection"], ["evaluator", "k", "metric"]
-    yield view.table("selection", "References chosen anew", caption, source, rows, columns, order, view.further)
+    yield view.table("selection", "References chosen anew", caption, source, rows, columns, order)
