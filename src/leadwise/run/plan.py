@@ -8,13 +8,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field, SerializeAsAny, ValidationError, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from leadwise.cohort.contract import COHORTS
 from leadwise.cohort.roles import PTBXL_ROLES, Roles
-from leadwise.errors import LeadwiseError, PlanError, one_line, right_one
+from leadwise.errors import LeadwiseError, PlanError, right_one
 from leadwise.evaluators.contract import EVALUATORS
 from leadwise.leads import LEADS
 from leadwise.policies.contract import POLICIES
@@ -32,6 +32,7 @@ from leadwise.run.plan_parts import (
     Transfer,
     Variance,
 )
+from leadwise.run.plan_problems import first_problem, short
 
 
 class Entry(Part):
@@ -54,9 +55,9 @@ class Entry(Part):
             model = cls.registry.find(said["kind"]).Settings
             return entry | {"settings": model.model_validate(settings)}
         except ValidationError as error:
-            raise PlanError(_first_problem(error, model, where, entry)) from None
+            raise PlanError(first_problem(error, model, where, entry)) from None
         except LeadwiseError as error:
-            raise PlanError(f"'{'.'.join(map(_short, where))}': {error}") from None
+            raise PlanError(f"'{'.'.join(map(short, where))}': {error}") from None
 
     def as_said(self) -> dict[str, Any]:
         """All that decides it, as JSON can hold it."""
@@ -242,7 +243,7 @@ class Plan(Part):
                     "for another."
                 )
             for member, names in source.stand_ins.items():
-                where = f"variance.{number}.stand_ins.{_short(member)}"
+                where = f"variance.{number}.stand_ins.{short(member)}"
                 policies = member in self.policies
                 if not policies and member not in self.evaluators:
                     known = [*self.evaluators, *self.policies]
@@ -266,7 +267,7 @@ class Plan(Part):
         for what, names, known in (("evaluator", evaluators, self.evaluators), ("policy", policies, self.policies)):
             for name in names:
                 if name not in known:
-                    raise PlanError(f"'{where}' names the {what} '{_short(name)}'; {right_one(name, known)}")
+                    raise PlanError(f"'{where}' names the {what} '{short(name)}'; {right_one(name, known)}")
 
     def _check_circles(self) -> None:
         """Raise where things are made from each other in a circle."""
@@ -291,7 +292,7 @@ class Plan(Part):
         """Raise unless the policies can begin with the best single lead of an evaluator."""
         if name not in self.evaluators:
             raise PlanError(
-                f"'{where}' is '{_short(name)}', which is neither a lead nor an evaluator of the plan; "
+                f"'{where}' is '{short(name)}', which is neither a lead nor an evaluator of the plan; "
                 f"{right_one(name, [*LEADS, *self.evaluators])}"
             )
         if policies and 1 not in self.evaluators[name].references:
@@ -311,9 +312,7 @@ class Plan(Part):
         """Raise unless the references of a contrast are searched at some budget of the study."""
         for owner in evaluators if reference == OWN else [reference]:
             if owner not in self.evaluators:
-                raise PlanError(
-                    f"'{where}.reference' is '{_short(owner)}'; {right_one(owner, [OWN, *self.evaluators])}"
-                )
+                raise PlanError(f"'{where}.reference' is '{short(owner)}'; {right_one(owner, [OWN, *self.evaluators])}")
             if not set(self.budgets) & set(self.evaluators[owner].references):
                 raise PlanError(
                     f"'{where}' needs references of the evaluator '{owner}', but 'evaluators.{owner}.references' has "
@@ -373,7 +372,7 @@ def _with_variants(table: str, entries: dict[str, Any]) -> dict[str, Any]:
         variants = entry.get("variants", {}) if isinstance(entry, dict) else {}
         if not isinstance(variants, dict) or not all(isinstance(each, dict) for each in variants.values()):
             raise PlanError(
-                f"'{table}.{_short(name)}.variants' should be tables by name; write NAME = {{ KEY = VALUE }}."
+                f"'{table}.{short(name)}.variants' should be tables by name; write NAME = {{ KEY = VALUE }}."
             )
         alone = {key: value for key, value in entry.items() if key != "variants"} if variants else entry
         for each, said in {
@@ -381,7 +380,7 @@ def _with_variants(table: str, entries: dict[str, Any]) -> dict[str, Any]:
             **{variant: {**alone, **differs} for variant, differs in variants.items()},
         }.items():
             if each in every or (each != name and each in entries):
-                raise PlanError(f"'{table}' names '{_short(each)}' twice; give the variant a name of its own.")
+                raise PlanError(f"'{table}' names '{short(each)}' twice; give the variant a name of its own.")
             every[each] = said
     return every
 
@@ -399,7 +398,7 @@ def _check_name(table: str, name: str) -> None:
     """Raise unless a name can stand in a file's name and in a sentence."""
     if name in (OWN, "reference") or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
         raise PlanError(
-            f"'{table}.{_short(name)}' is no name: take up to 80 letters, digits, '-', '_' and '.', and neither 'own' "
+            f"'{table}.{short(name)}' is no name: take up to 80 letters, digits, '-', '_' and '.', and neither 'own' "
             "nor 'reference'."
         )
 
@@ -433,56 +432,4 @@ def read_plan(path: str | Path) -> Plan:
     except PlanError as error:
         raise PlanError(f"{path}: {' '.join(str(error).split())}") from None  # a key of the plan may have line breaks
     except ValidationError as error:
-        raise PlanError(f"{path}: {_first_problem(error, Plan)}") from None
-
-
-_KINDS = {
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-}
-"""Words for the right kind of value, by pydantic's name for the mistake."""
-
-
-def _first_problem(
-    error: ValidationError, model: type[BaseModel], above: tuple[str, ...] = (), beside: Iterable[str] = ()
-) -> str:
-    """A sentence about a mistake in a part of a plan; ``beside`` are keys that stand with the part's own."""
-    # a key that is misspelt is also missing; the misspelling says more
-    problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-    kind, value, path = problem["type"], problem["input"], problem["loc"]
-    steps = [*above, *(step + 1 if isinstance(step, int) else step for step in path)]  # people count from one
-    where = ".".join(_short(step) for step in steps)
-    if kind == "extra_forbidden":
-        possible = [*_part(model, path[:-1]).model_fields, *(beside if len(path) == 1 else ())]
-        return f"'{where}' is not part of a plan; {right_one(path[-1], possible)}"
-    if kind == "missing":
-        return f"'{where}' is missing; add it."
-    words: dict[type, str] = {dict: "a table", list: "a list", str: f"'{_short(value)}'"}
-    shown = _short(words.get(type(value), str(value).lower()))  # as TOML has it
-    if kind == "literal_error":
-        named = re.findall("'([^']*)'", problem["ctx"]["expected"])
-        return f"'{where}' is {shown}; {right_one(value, named)}"
-    if kind in _KINDS:
-        return f"'{where}' is {shown}; it should be {_KINDS[kind]}."
-    said = problem["msg"].replace("Input", "it").replace(" after validation", "")
-    return f"'{where}' is {shown}: {said[0].lower()}{said[1:]}."
-
-
-def _short(value: object) -> str:
-    """A value as a sentence can hold it."""
-    text = one_line(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _part(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
-    """The part of a plan that a path of keys and positions leads to."""
-    part: Any = model
-    for step in path:
-        inner = get_args(part)
-        part = inner[-1] if inner else part.model_fields[step].annotation
-    return part
+        raise PlanError(f"{path}: {first_problem(error, Plan)}") from None

@@ -58,6 +58,7 @@ def plan_of(**names: str) -> Plan:
         }
     ]
     said["evaluators"]["mask-robust"]["references"] = [4]
+    said["hypotheses"] = []
 
     def walk(part: Any) -> Any:
         if isinstance(part, dict):
