@@ -176,7 +176,7 @@ def test_what_is_registered_must_be_a_kind_too(registry) -> None:
         ("cohort", "mimic", "there are ptbxl, synthetic."),
         ("evaluator", "logistik", "did you mean 'logistic'?"),
         ("evaluator", "masked_resnet", "did you mean 'masked-resnet'?"),
-        ("evaluator", "controlled", "there are logistic, masked-resnet, recalibrated."),
+        ("evaluator", "controlled", "there are logistic, masked-resnet, recalibrated, seed, temperature."),
         ("policy", "mgaa", "did you mean 'mga'?"),
         ("policy", "oracle", "there are ccga, cohort-state, ecg-on-demand, mga, random-subset."),
         ("policy", "..\nmga", "did you mean 'mga'?"),

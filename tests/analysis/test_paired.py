@@ -30,4 +30,4 @@ def test_what_cannot_be_paired(readings: Readings, records: Records, allocations
         with pytest.raises(InputError, match="cannot be paired: they differ in their records or their budget"):
             paired_frame(readings, [(allocations[0], other)])
     with pytest.raises(InputError, match="has no patient-cluster interval"):
-        paired_frame(readings, [(allocations[0], allocations[2])], ["auroc"])
+        paired_frame(readings, [(allocations[0], allocations[2])], ["auprc"])

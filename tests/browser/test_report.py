@@ -193,7 +193,7 @@ def visible(rows: Locator) -> int:
 
 def test_every_figure_is_drawn(page: Page) -> None:
     drawings = page.locator("figure svg")
-    assert drawings.count() == 6
+    assert drawings.count() == 9
     for drawing in drawings.all():
         box = drawing.bounding_box()
         assert box is not None

@@ -104,7 +104,11 @@ def test_the_bundle_that_ships_is_what_was_frozen() -> None:
     assert shipped.path == pretrained_bundle()
     assert repr(shipped) == f"<Bundle {shipped.path}: 5 evaluators, 7 policies, 4 references>"
     assert shipped.problems() == []
-    assert shipped.plan == read_plan(find_plan("ptbxl"))
+    plan = read_plan(find_plan("ptbxl"))  # it asks for more than what was frozen, and for nothing else of that
+    for was, now in ((shipped.plan.evaluators, plan.evaluators), (shipped.plan.policies, plan.policies)):
+        assert {name: each.as_said() | {"seeds": 0} for name, each in was.items()} == {
+            name: now[name].as_said() | {"seeds": 0} for name in was
+        }
     assert {"controlled", "strong", "mask-robust"} <= set(shipped.evaluators)
     assert {"ecg-on-demand", "mga", "ccga", "strong-mga", "cohort-state", "random-subset"} <= set(shipped.policies)
     assert sum(len(shipped.references[name].candidates) for name in ("controlled", "strong")) == 2 * 2_212

@@ -302,6 +302,7 @@ OTHER_NAMES = {
     "strong-mga": "p-of-b",
     "controlled-recalibrated": "a-with-lines",
     "controlled-unbalanced": "a-unweighted",
+    "controlled-1": "a-unweighted-again",
     "strong-recalibrated": "b-with-lines",
     "strong-2": "b-again",
     "mask-robust": "c",

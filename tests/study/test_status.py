@@ -22,6 +22,11 @@ FROM_STRONG = {"evaluator/strong", "references/strong/1", "references/strong/2"}
 }
 FROM_STRONG |= {"evaluator/strong-recalibrated", "evaluator/strong-2"}
 FROM_STRONG |= {"references/strong-recalibrated/2", "references/strong-2/2"}
+PLACES = {
+    f"places/{name}"
+    for name in ("ecg-on-demand", "mga", "ccga", "strong-mga", "strong-mga-controlled-state", "cohort-state")
+} | {"places/random-subset"}
+FROM_STRONG |= PLACES | {f"selection/{name}" for name in ("strong", "strong-2", "strong-recalibrated")}
 OF_MASK_ROBUST = {"evaluator/mask-robust", "development"}
 
 
@@ -60,9 +65,14 @@ def test_a_finished_run(finished: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "outdated", "to_do"),
     [
-        ("neighbours = 10", "neighbours = 9", {"policy/ccga"} | LAST, set()),
+        ("neighbours = 10", "neighbours = 9", {"policy/ccga", "places/ccga"} | LAST, set()),
         ('"tiny"', '"small"', LAST, set()),
-        ("references = [1, 2]\nrecipe", "references = [1, 2, 4]\nrecipe", LAST, {"references/strong/4"}),
+        (
+            "references = [1, 2]\nrecipe",
+            "references = [1, 2, 4]\nrecipe",
+            PLACES | {"selection/strong"} | LAST,
+            {"references/strong/4"},
+        ),
         ("replicates = 20", "replicates = 21", {"development"} | LAST, set()),
         ("seeds = [1, 2]", "seeds = [1]", FROM_STRONG | {"development"} | LAST, set()),
         ("seeds = [1]", "seeds = [2]", OF_MASK_ROBUST | LAST, {"evaluator/mask-robust/seed-2"}),
@@ -70,7 +80,7 @@ def test_a_finished_run(finished: Path) -> None:
             "[evaluators.controlled]",
             "[roles]\ntrain = [1, 2, 3, 4, 5, 6]\nvalidation = [7]\nselection = [10]\naudit = [8]\n"
             "evaluation = [9]\n[evaluators.controlled]",
-            {"cohort", "policy/cohort-state"} | LAST,
+            {"cohort", "policy/cohort-state", "places/cohort-state"} | LAST,
             set(),
         ),
     ],
