@@ -204,7 +204,7 @@ def test_every_figure_is_drawn(page: Page) -> None:
                 return box.width + box.height > 0 && path.getTotalLength() > 0;
             }).length"""
         )
-        assert painted > 10
+        assert painted >= 10
         # glyphs and markers stand once in the file and are used where they are needed: a wrong id would leave holes
         lost = drawing.evaluate(
             """svg => [...svg.querySelectorAll('use')]
