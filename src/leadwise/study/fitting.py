@@ -244,7 +244,7 @@ def choose_anew(work: Work, name: str) -> None:
     plan, selection, found = work.study.plan, work.study.cohort["selection"], []
     references = _references(work)[name]
     for k in references.budgets:
-        draws = plan.bootstrap.own_replicates, plan.bootstrap.seed
+        draws = plan.bootstrap.own_replicates, plan.bootstrap.seed + 1  # independent of those of a scored role
         found += reselect(reader_of_search(work, name, k), references, k, selection, *draws)
     for table, frame in zip(_SELECTION, (selection_frame, selection_summary_frame, choices_frame), strict=True):
         frame(found).to_parquet(work.out / f"{table}.parquet", index=False)
