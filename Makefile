@@ -24,7 +24,7 @@ study: $(READY)
 
 # A worker that dies ends the run: pytest-xdist waits for ever when it replaces one under loadfile.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart=0 -m "not long" $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check src tests

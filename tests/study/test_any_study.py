@@ -316,6 +316,7 @@ def renamed(text: str) -> str:
     return re.sub("|".join(OTHER_NAMES), lambda match: OTHER_NAMES[match[0]], text)
 
 
+@pytest.mark.long
 def test_other_names_give_the_same_numbers_and_a_report_that_knows_no_others(finished: Path, tmp_path: Path) -> None:
     out = run_study(written(tmp_path, renamed(PLAN)), tmp_path / "run").path
     assert verify(out) == []

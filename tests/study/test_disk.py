@@ -58,6 +58,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_again_and_again(finished: Path, disk: Path, leadwise: Verb) -> None:
     """Whenever it is, one sentence and code 2; a little is freed, and in the end nobody can tell the difference."""
     seed = random.randrange(10_000)
@@ -77,6 +78,7 @@ def test_a_disk_that_is_full_again_and_again(finished: Path, disk: Path, leadwis
     same_end(run, finished)
 
 
+@pytest.mark.long
 def test_files_that_may_not_grow(finished: Path, tmp_path: Path, leadwise: Verb) -> None:
     """The same where nothing can be mounted: the system refuses files beyond a size. The cohort is there already."""
     plan, run, reached = finished.parent / "plan.toml", tmp_path / "run", set()

@@ -493,6 +493,7 @@ def kill_points(plan: Path, seed: int) -> list[tuple[str, object, object]]:
     return [*points, ("call", "leadwise.run.manifest atomic_file", 0)]
 
 
+@pytest.mark.long
 def test_killed_in_every_stage_it_comes_to_the_same_end(finished: Path, tmp_path: Path) -> None:
     seed = random.randrange(10_000)
     points = kill_points(finished / "plan.toml", seed)
