@@ -37,8 +37,11 @@ def test_the_chosen_one_is_kept_once(small_cohort: Cohort, controlled: LogisticE
     np.testing.assert_array_equal(scorers.of(made).masks(masks), read)
     assert scorers.of(controlled).readings == len(records)
     other = LogisticEvaluator(repeats=1, seed=5).fit(small_cohort["train"])
-    for others in ({}, {"controlled": other}):
-        with pytest.raises(InputError, match=r"needs the evaluator 'controlled' that it was made of; make it again\.$"):
+    for others, sentence in (
+        ({}, r"needs 'controlled', which is not here; there are none\.$"),
+        ({"controlled": other}, r"was made of another evaluator 'controlled' than this one; make it again\.$"),
+    ):
+        with pytest.raises(InputError, match=sentence):
             load_evaluator(file, others)
 
 

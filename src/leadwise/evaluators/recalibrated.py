@@ -1,11 +1,11 @@
 """Another evaluator with a line fitted to each label's logit, which changes its calibration and nothing else."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Float, Float64
 
 from leadwise.cohort.cohort import Records
 from leadwise.errors import InputError
@@ -17,6 +17,7 @@ from leadwise.evaluators.contract import (
     evaluator_sha256,
     register_evaluator,
 )
+from leadwise.evaluators.derived import DerivedEvaluator, find_source
 from leadwise.evaluators.logistic import LogisticEvaluator
 from leadwise.evaluators.masks import frozen_masks
 from leadwise.evaluators.scoring import score
@@ -59,7 +60,7 @@ class Recalibrated:
         return LogisticEvaluator.load(path)
 
 
-class RecalibratedEvaluator:
+class RecalibratedEvaluator(DerivedEvaluator):
     """An evaluator that answers σ(a_c + s_c · logit p_c) where its source answers p_c, for each label c."""
 
     def __init__(
@@ -69,13 +70,8 @@ class RecalibratedEvaluator:
         intercepts: Float64[np.ndarray, " l"],
         slopes: Float64[np.ndarray, " l"],
     ) -> None:
-        self.source, self.name, self.intercepts, self.slopes = source, name, intercepts, slopes
-        self.sampling_rate, self.length = getattr(source, "sampling_rate", None), getattr(source, "length", None)
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """Those of the source, and the intercepts' and slopes'."""
-        return self.source.labels
+        super().__init__(source, name)
+        self.intercepts, self.slopes = intercepts, slopes
 
     @property
     def sha256(self) -> str:
@@ -84,12 +80,6 @@ class RecalibratedEvaluator:
         for line in (self.intercepts, self.slopes):
             digest.update(np.ascontiguousarray(line, "<f8").tobytes())
         return digest.hexdigest()
-
-    def probabilities(
-        self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
-    ) -> Float64[np.ndarray, "n l"]:
-        """Probabilities from waveforms in mV."""
-        return self.derive(np.asarray(self.source.probabilities(signals, masks)))
 
     def derive(self, probabilities: Float[np.ndarray, "*many l"]) -> Float64[np.ndarray, "*many l"]:
         """Its own probabilities, where these are the source's."""
@@ -100,8 +90,7 @@ class RecalibratedEvaluator:
 
     def save(self, path: Path) -> None:
         """Write one safetensors file, the source's name and hash included."""
-        source = {"name": evaluator_name(self.source), "sha256": evaluator_sha256(self.source)}
-        facts = {"kind": "recalibrated", "name": self.name, "labels": list(self.labels), "source": source}
+        facts = {"kind": "recalibrated", "name": self.name, "labels": list(self.labels), "source": self.source_facts()}
         write_tensors(path, {"intercepts": self.intercepts, "slopes": self.slopes}, FORMAT, facts)
 
     @classmethod
@@ -109,19 +98,11 @@ class RecalibratedEvaluator:
         """Read what `save` wrote, around the same source, which is found by name."""
         tensors, facts = read_tensors(path, FORMAT)
         with whole_file(path, "recalibrated evaluator"):
-            name, digest, labels = facts["source"]["name"], facts["source"]["sha256"], facts["labels"]
-            if name not in evaluators:
-                raise InputError(
-                    f"{path} needs '{name}', which is not here; there are {', '.join(evaluators) or 'none'}."
-                )
-            source = evaluators[name]
-            if evaluator_sha256(source) != digest or list(source.labels) != labels:
-                raise InputError(f"{path} was made of another evaluator '{name}' than this one; make it again.")
-            check_tensors(tensors, dict.fromkeys(("intercepts", "slopes"), ("<f8", (len(labels),))))
+            source = find_source(facts["source"], evaluators, path)
+            if list(source.labels) != facts["labels"]:
+                raise ValueError(f"its labels are {facts['labels']}, those of its source are {list(source.labels)}")
+            check_tensors(tensors, dict.fromkeys(("intercepts", "slopes"), ("<f8", (len(source.labels),))))
             return cls(source, facts["name"], tensors["intercepts"], tensors["slopes"])
-
-    def __repr__(self) -> str:
-        return f"<RecalibratedEvaluator {self.name}: of {evaluator_name(self.source)}>"
 
 
 def recalibrate(evaluator: Evaluator, records: Records, name: str) -> SavedEvaluator:

@@ -1,21 +1,14 @@
 """One network of an evaluator that is trained with several seeds, by itself, whether it was chosen or not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from leadwise.errors import InputError
-from leadwise.evaluators.contract import (
-    Evaluator,
-    Material,
-    SavedEvaluator,
-    evaluator_name,
-    evaluator_sha256,
-    register_evaluator,
-)
+from leadwise.evaluators.contract import Evaluator, Material, SavedEvaluator, evaluator_sha256, register_evaluator
+from leadwise.evaluators.derived import DerivedEvaluator, find_source
 from leadwise.registry import Seed, Settings
 from leadwise.store import read_facts, whole_file, write_tensors
 
@@ -65,34 +58,16 @@ class OneSeed:
         if facts.get("format") != FORMAT:
             return load_evaluator(path, evaluators)
         with whole_file(path, "chosen seed"):
-            of = facts["of"]["name"]
-            if of not in evaluators or evaluator_sha256(evaluators[of]) != facts["of"]["sha256"]:
-                raise InputError(f"{path} needs the evaluator '{of}' that it was made of; make it again.")
-            return ChosenSeed(evaluators[of], facts["name"])
+            return ChosenSeed(find_source(facts["of"], evaluators, path), facts["name"])
 
 
-class ChosenSeed:
-    """The chosen evaluator under another name: its answers are those of its ``source``."""
-
-    def __init__(self, source: Evaluator, name: str) -> None:
-        self.source, self.name = source, name
-        self.sampling_rate, self.length = getattr(source, "sampling_rate", None), getattr(source, "length", None)
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """Those of the source."""
-        return self.source.labels
+class ChosenSeed(DerivedEvaluator):
+    """The chosen evaluator under another name."""
 
     @property
     def sha256(self) -> str:
         """Hash of the source's weights."""
         return str(evaluator_sha256(self.source))
-
-    def probabilities(
-        self, signals: Float[np.ndarray, "n 12 t"], masks: Bool[np.ndarray, "n 12"]
-    ) -> Float[np.ndarray, "n l"]:
-        """Probabilities from waveforms in mV."""
-        return self.source.probabilities(signals, masks)
 
     def derive(self, probabilities: Float[np.ndarray, "*many l"]) -> Float[np.ndarray, "*many l"]:
         """The source's own."""
@@ -100,8 +75,4 @@ class ChosenSeed:
 
     def save(self, path: Path) -> None:
         """Write a file without weights, which names the source."""
-        source = {"name": evaluator_name(self.source), "sha256": self.sha256}
-        write_tensors(path, {}, FORMAT, {"kind": "seed", "name": self.name, "of": source})
-
-    def __repr__(self) -> str:
-        return f"<ChosenSeed {self.name}: {self.source!r}>"
+        write_tensors(path, {}, FORMAT, {"kind": "seed", "name": self.name, "of": self.source_facts()})

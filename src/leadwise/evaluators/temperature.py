@@ -1,8 +1,5 @@
 """Another evaluator with all its logits divided by one number, its temperature."""
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import numpy as np
 
 from leadwise.cohort.cohort import Records
@@ -15,25 +12,14 @@ _LARGEST = 100.0
 """Slopes are sought between this and its reciprocal; beyond, no temperature fits."""
 
 
-class TemperatureSettings(RecalibratedSettings):
-    """Settings of an evaluator with a temperature in a plan: ``of``, the evaluator that gets it."""
-
-
 @register_evaluator("temperature")
-class Temperature:
+class Temperature(Recalibrated):
     """An evaluator whose logits z are replaced by z / T; T has the lowest NLL on the validation role's frozen masks."""
 
-    Settings = TemperatureSettings
-
     @classmethod
-    def make(cls, settings: TemperatureSettings, material: Material) -> SavedEvaluator:
+    def make(cls, settings: RecalibratedSettings, material: Material) -> SavedEvaluator:
         """The evaluator that the settings name, with the temperature that fits best."""
         return fit_temperature(material.evaluators[settings.of], material.validation, material.name)
-
-    @classmethod
-    def load(cls, path: Path, evaluators: Mapping[str, Evaluator]) -> SavedEvaluator:
-        """Read what was saved."""
-        return Recalibrated.load(path, evaluators)
 
 
 def fit_temperature(evaluator: Evaluator, records: Records, name: str) -> SavedEvaluator:
