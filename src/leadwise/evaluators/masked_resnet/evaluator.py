@@ -190,8 +190,9 @@ class _PreparedNetwork:
 
 
 def shipped_networks() -> Iterator[NetworkEvaluator]:
-    """Every network that ships, trained on PTB-XL's folds 1 to 6."""
-    return (NetworkEvaluator.load(path) for path in _shipped_files().values())
+    """Every network that ships, trained on PTB-XL's folds 1 to 6: the frozen ones, and other seeds of the plan's."""
+    seeds = sorted(Path(str(files("leadwise") / "networks")).glob("*.safetensors"))
+    return (NetworkEvaluator.load(path) for path in (*_shipped_files().values(), *seeds))
 
 
 def shipped_evaluator(name: str = "strong") -> NetworkEvaluator:
